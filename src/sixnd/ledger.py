@@ -1,0 +1,373 @@
+"""What does one step do, and what is alive at each moment of it?
+
+A `Ledger` is a tree: `Op`s in order make a `Block`, and a `Repeat` stands for a body that is done `count` times.
+Repeated blocks are stored once, so every question costs by distinct blocks and not by layers. Two folds answer
+everything here:
+
+- `totals` adds up costs under any key (path, kind, phase), each op times how often it is done;
+- `memory` scans what each op allocates and frees. Within a repeated body the level moves by the same amount each time,
+  so its highest point lies in the first repetition or in the last: two looks are enough, however many layers there are.
+
+Counts are exact integers. A multiply is one FLOP and an add is one FLOP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeVar
+
+from sixnd.formats import Format, storage_bytes
+
+Phase = Literal["forward", "backward", "recompute", "optimizer"]
+Role = Literal[
+    "parameter",
+    "gradient",
+    "optimizer",
+    "master",
+    "input",
+    "activation",
+    "statistic",
+    "mask",
+    "activation_gradient",
+    "temporary",
+    "communication",
+    "kv_cache",
+]
+Category = Literal[
+    "parameters",
+    "gradients",
+    "optimizer",
+    "master",
+    "activations",
+    "temporaries",
+    "communication",
+    "kv_cache",
+]
+CATEGORIES: tuple[Category, ...] = (
+    "parameters",
+    "gradients",
+    "optimizer",
+    "master",
+    "activations",
+    "temporaries",
+    "communication",
+    "kv_cache",
+)
+_CATEGORY_OF: dict[Role, int] = {
+    "parameter": 0,
+    "gradient": 1,
+    "optimizer": 2,
+    "master": 3,
+    "input": 4,
+    "activation": 4,
+    "statistic": 4,
+    "mask": 4,
+    "activation_gradient": 5,
+    "temporary": 5,
+    "communication": 6,
+    "kv_cache": 7,
+}
+Key = TypeVar("Key", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One tensor as one device holds it: named dims, their local sizes, its format and what it is for."""
+
+    name: str
+    dims: tuple[str, ...]
+    n_elements: int
+    format: Format
+    role: Role
+
+    @cached_property
+    def n_bytes(self) -> int:
+        """Bytes it takes in its format, scales of blocks included."""
+        return storage_bytes(self.format, self.n_elements)
+
+    @property
+    def category(self) -> Category:
+        """The memory category its role is shown under."""
+        return CATEGORIES[_CATEGORY_OF[self.role]]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one op costs on one device. Adds and scales; every field is an exact integer.
+
+    `matrix_flops` are those of contractions, with masked attention counted dense (every query x key pair);
+    `masked_matrix_flops` count only the pairs that the mask lets through. `vector_flops` are other adds and multiplies.
+    Comparisons and transcendental evaluations (exp, tanh, rsqrt) are counts of their own, outside both.
+    `wire_bytes` is what this device sends over links.
+    """
+
+    matrix_flops: int = 0
+    masked_matrix_flops: int = 0
+    vector_flops: int = 0
+    comparisons: int = 0
+    transcendentals: int = 0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    wire_bytes: int = 0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.matrix_flops + other.matrix_flops,
+            self.masked_matrix_flops + other.masked_matrix_flops,
+            self.vector_flops + other.vector_flops,
+            self.comparisons + other.comparisons,
+            self.transcendentals + other.transcendentals,
+            self.read_bytes + other.read_bytes,
+            self.written_bytes + other.written_bytes,
+            self.wire_bytes + other.wire_bytes,
+        )
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(
+            self.matrix_flops * times,
+            self.masked_matrix_flops * times,
+            self.vector_flops * times,
+            self.comparisons * times,
+            self.transcendentals * times,
+            self.read_bytes * times,
+            self.written_bytes * times,
+            self.wire_bytes * times,
+        )
+
+    @property
+    def flops(self) -> int:
+        """Matrix and vector FLOPs together."""
+        return self.matrix_flops + self.vector_flops
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes read and written in the device's own memory."""
+        return self.read_bytes + self.written_bytes
+
+
+@dataclass(frozen=True)
+class Collective:
+    """What an op moves between devices: the collective's name, the mesh axes it runs over and their product."""
+
+    name: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
+    axes: tuple[str, ...]
+    group_size: int
+    n_bytes: int  # the larger of what one device holds before and after
+
+
+@dataclass(frozen=True)
+class Op:
+    """One thing done: what it reads, what it makes, what of that its backward will read, and what it costs.
+
+    `allocates` and `frees` are what changes in memory: outputs that are views or written in place allocate nothing,
+    and a tensor is freed by its last reader. `formula` is the count in the line's own names. `engine` is the format
+    that its arithmetic runs in.
+    """
+
+    kind: str
+    path: str
+    phase: Phase
+    inputs: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...] = ()
+    saved: tuple[TensorSpec, ...] = ()
+    cost: Cost = Cost()
+    allocates: tuple[TensorSpec, ...] = ()
+    frees: tuple[TensorSpec, ...] = ()
+    engine: str = "bfloat16"
+    line: str = ""
+    formula: str = ""
+    collective: Collective | None = None
+    skips_masked: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Ops done one after another, known by their place in the model ("layers")."""
+
+    path: str
+    ops: tuple[Op, ...]
+
+    @cached_property
+    def profile(self) -> Profile:
+        """How memory moves over this block, measured from the level at its start."""
+        return _scan_ops(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Repeat:
+    """A body done `count` times."""
+
+    body: tuple[Node, ...]
+    count: int
+
+    @cached_property
+    def profile(self) -> Profile:
+        """How memory moves over all repetitions, from the profile of one."""
+        return _repeated(_chained([node.profile for node in self.body]), self.count)
+
+
+Node = Block | Repeat
+Levels = tuple[int, ...]
+_ZERO: Levels = (0,) * len(CATEGORIES)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Memory over a stretch of ops, relative to its start: net change, highest point and where, maximum by category."""
+
+    net: Levels
+    peak: Levels
+    peak_at: tuple[Phase, str]
+    maxima: Levels
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a step holds at its fullest moment. `by_category` sums to `peak_bytes`; `maxima` are each one's own."""
+
+    peak_bytes: int
+    peak_at: str
+    by_category: dict[Category, int]
+    maxima: dict[Category, int]
+    resident: dict[Category, int]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The bytes alive by category while one op runs, for drawing."""
+
+    path: str
+    phase: Phase
+    levels: Levels
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Everything one device does in one step, and what it holds all the time (`resident`)."""
+
+    body: tuple[Node, ...]
+    resident: tuple[TensorSpec, ...] = ()
+
+    @cached_property
+    def counted(self) -> tuple[tuple[Op, int], ...]:
+        """Each distinct op with how often a step does it, in order of first appearance."""
+        counts: dict[int, int] = {}
+        blocks: dict[int, Block] = {}
+        for block, times in _leaves(self.body, 1):
+            counts[id(block)] = counts.get(id(block), 0) + times
+            blocks[id(block)] = block
+        return tuple((op, counts[key]) for key, block in blocks.items() for op in block.ops)
+
+    def totals(self, by: Callable[[Op], Key]) -> dict[Key, Cost]:
+        """Add up costs under a key.
+
+        >>> from sixnd.ledger import Block, Cost, Ledger, Op, Repeat
+        >>> layer = Block("layers", (Op("contract", "layers.up", "forward", cost=Cost(matrix_flops=5)),))
+        >>> Ledger((Repeat((layer,), 3),)).totals(lambda op: op.phase)["forward"].matrix_flops
+        15
+        """
+        sums: dict[Key, Cost] = {}
+        for op, times in self.counted:
+            key, cost = by(op), op.cost if times == 1 else op.cost * times
+            sums[key] = sums[key] + cost if key in sums else cost
+        return sums
+
+    def flops(self, phase: Phase | None = None) -> int:
+        """Matrix and vector FLOPs of one phase, or of the whole step."""
+        return sum(op.cost.flops * times for op, times in self.counted if phase in (None, op.phase))
+
+    def memory(self) -> Memory:
+        """The fullest moment of the step: how many bytes of what, and during which op."""
+        base = _held(self.resident)
+        profile = _chained([node.profile for node in self.body])
+        phase, path = profile.peak_at
+        levels = _plus(base, profile.peak)
+        return Memory(
+            sum(levels),
+            f"{phase} {path}",
+            dict(zip(CATEGORIES, levels, strict=True)),
+            dict(zip(CATEGORIES, _plus(base, profile.maxima), strict=True)),
+            dict(zip(CATEGORIES, base, strict=True)),
+        )
+
+    def timeline(self) -> Iterator[Sample]:
+        """Walk every op of the step in order, repetitions written out, with what is alive while it runs."""
+        levels = _held(self.resident)
+        for op in _ops(self.body):
+            levels = _plus(levels, _held(op.allocates))
+            yield Sample(op.path, op.phase, levels)
+            levels = _minus(levels, _held(op.frees))
+
+
+def _leaves(nodes: tuple[Node, ...], times: int) -> Iterator[tuple[Block, int]]:
+    for node in nodes:
+        if isinstance(node, Block):
+            yield node, times
+        else:
+            yield from _leaves(node.body, times * node.count)
+
+
+def _ops(nodes: tuple[Node, ...]) -> Iterator[Op]:
+    for node in nodes:
+        if isinstance(node, Block):
+            yield from node.ops
+        else:
+            for _ in range(node.count):
+                yield from _ops(node.body)
+
+
+def _held(tensors: tuple[TensorSpec, ...]) -> Levels:
+    if not tensors:
+        return _ZERO
+    levels = [0] * len(CATEGORIES)
+    for tensor in tensors:
+        levels[_CATEGORY_OF[tensor.role]] += tensor.n_bytes
+    return tuple(levels)
+
+
+def _plus(a: Levels, b: Levels) -> Levels:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _minus(a: Levels, b: Levels) -> Levels:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def _highest(a: Levels, b: Levels) -> Levels:
+    return tuple(map(max, a, b))
+
+
+def _scan_ops(block: Block) -> Profile:
+    levels = peak = maxima = _ZERO
+    height, at = -(1 << 200), ("forward", block.path)
+    for op in block.ops:
+        if op.allocates:
+            levels = _plus(levels, _held(op.allocates))
+            maxima = _highest(maxima, levels)
+        if (total := sum(levels)) > height:
+            height, peak, at = total, levels, (op.phase, op.path)
+        if op.frees:
+            levels = _minus(levels, _held(op.frees))
+    return Profile(levels, peak, at, maxima)
+
+
+def _chained(profiles: list[Profile]) -> Profile:
+    net = peak = maxima = _ZERO
+    height, at = -(1 << 200), ("forward", "")
+    for profile in profiles:
+        here = _plus(net, profile.peak)
+        if sum(here) > height:
+            height, peak, at = sum(here), here, profile.peak_at
+        maxima = _highest(maxima, _plus(net, profile.maxima))
+        net = _plus(net, profile.net)
+    return Profile(net, peak, at, maxima)
+
+
+def _repeated(one: Profile, count: int) -> Profile:
+    before_last = tuple(x * (count - 1) for x in one.net)
+    last = _plus(before_last, one.peak)
+    peak = last if sum(last) > sum(one.peak) else one.peak
+    maxima = _highest(one.maxima, _plus(before_last, one.maxima))
+    return Profile(tuple(x * count for x in one.net), peak, one.peak_at, maxima)

@@ -1,0 +1,147 @@
+"""What can one block do in a step? Forward keeping or not, backward, forward again: each variant derived once.
+
+`Derived` holds a program with its sizes and sharding, and makes the `Block` of a variant when it is first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from sixnd.ledger import Block, Collective, Cost, Phase, TensorSpec
+from sixnd.notation.derive import Derivation, Draft
+from sixnd.notation.liveness import finish, read_before_made
+from sixnd.notation.program import Program, Sizes, Tensor
+from sixnd.notation.shard import Sharding, collective, wire_bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Everything one program can do in a step, derived once; each variant is a `Block` made when first asked for."""
+
+    program: Program
+    sizes: Sizes
+    sharding: Sharding
+    selective: bool = False
+    accumulates: Callable[[Tensor], bool] = lambda tensor: False
+    reduces: bool = True
+    _blocks: dict[tuple[object, ...], Block] = field(default_factory=dict)
+
+    @cached_property
+    def derivation(self) -> Derivation:
+        """The drafts of both directions."""
+        derivation = Derivation(self.program, self.sizes, self.sharding, accumulates=self.accumulates)
+        derivation.run_forward()
+        if self.program.trains:
+            derivation.run_backward(lambda region: self.selective)
+        return derivation
+
+    @cached_property
+    def kept(self) -> dict[str, TensorSpec]:
+        """What forward leaves for backward, by name; parameters gathered for a while are gathered again instead."""
+        if not self.program.trains:
+            return {}
+        gathered = {spec.name for spec in self.derivation.gathers}
+        given = f"{self.exit_name}.grad"
+        needed = read_before_made(self.derivation.backward)
+        return {name: spec for name, spec in needed.items() if name not in gathered and name != given}
+
+    @property
+    def entry(self) -> TensorSpec | None:
+        """The tensor that arrives, as this block sees it."""
+        entry = self.program.entry
+        return None if entry is None or entry not in self.derivation.tensors else self.derivation.tensors[entry].spec
+
+    @property
+    def exit_name(self) -> str:
+        """The name of the tensor that leaves."""
+        return "" if self.program.exit is None else self.derivation.tensors[self.program.exit].spec.name
+
+    @property
+    def keeps_exit(self) -> bool:
+        """Whether this block's own backward reads its result."""
+        return self.exit_name in self.kept
+
+    def forward(self, *, keep: bool, entry_owned: bool, phase: Phase = "forward", drop_exit: bool = False, release: bool = True) -> Block:
+        """Forward, keeping for backward or not. `entry_owned`: the entry is freed here once nothing reads it."""
+        key = ("forward", keep, entry_owned, phase, drop_exit, release)
+        if key not in self._blocks:
+            keeps = set(self.kept) if keep else set()
+            if not (drop_exit and not self.keeps_exit):
+                keeps.add(self.exit_name)
+            entry = [self.entry] if self.entry is not None and entry_owned else []
+            gathers = self.derivation.gathers
+            drafts = [*self._gather("forward" if phase == "forward" else "recompute"), *self.derivation.forward]
+            held = gathers if release else []
+            names = keeps if release else keeps | {spec.name for spec in gathers}
+            chosen = None if phase == "forward" else phase
+            self._blocks[key] = finish(self.program.path, drafts, arrives=entry, keeps=names, held=held, phase=chosen)
+        return self._blocks[key]
+
+    def backward(self, *, entry_owned: bool, gather: bool = True) -> Block:
+        """Backward: frees what was kept, makes the entry's gradient, reduces the parameters' gradients."""
+        key = ("backward", entry_owned, gather)
+        if key not in self._blocks:
+            derivation = self.derivation
+            kept = [spec for name, spec in self.kept.items() if entry_owned or self.entry is None or name != self.entry.name]
+            given = [t for t in read_before_made(derivation.backward).values() if t.name == f"{self.exit_name}.grad"]
+            leaves = {derivation.gradients[t].spec.name for t in derivation.gradients if t is self.program.entry}
+            if self.entry is not None and not entry_owned:
+                leaves.add(self.entry.name)
+            drafts = [*(self._gather("backward") if gather else []), *derivation.backward, *self._reductions()]
+            self._blocks[key] = finish(
+                self.program.path, drafts, arrives=[*kept, *given], keeps=leaves, held=derivation.gathers
+            )
+        return self._blocks[key]
+
+    def _gather(self, phase: Phase) -> list[Draft]:
+        """Parameters stored split are gathered together at the head of the block."""
+        specs = self.derivation.gathers
+        if not specs:
+            return []
+        total = sum(spec.n_bytes for spec in specs)
+        move = collective("all_gather", self.sharding.parameters, total, self.sharding.mesh)
+        return [_exchange(f"{self.program.path}.parameters", phase, [], list(specs), list(specs), move, wire_bytes(move))]
+
+    def _reductions(self) -> list[Draft]:
+        """The gradients that are partial over devices are reduced together, once the block's backward has made them."""
+        groups: dict[tuple[str, ...], list[TensorSpec]] = {}
+        for placed in self.derivation.parameter_gradients.values():
+            if placed.layout.partial:
+                groups.setdefault(placed.layout.partial, []).append(placed.spec)
+        path, drafts = f"{self.program.path}.gradients", []
+        for axes, specs in groups.items():
+            total = sum(spec.n_bytes for spec in specs)
+            scatters = set(self.sharding.gradients) & set(axes)
+            if scatters:
+                drafts.extend(self._scatter(path, axes, specs, total))
+            elif self.reduces:
+                name = "reduce_scatter" if set(self.sharding.optimizer) & set(axes) else "all_reduce"
+                move = collective(name, axes, total, self.sharding.mesh)
+                drafts.append(_exchange(path, "backward", specs, specs, [], move, wire_bytes(move)))
+        return drafts
+
+    def _scatter(self, path: str, axes: tuple[str, ...], specs: list[TensorSpec], total: int) -> list[Draft]:
+        """Each device keeps its part of the summed gradient, added to what earlier micro-batches left there."""
+        move = collective("reduce_scatter", axes, total, self.sharding.mesh)
+        n = -(-sum(spec.n_elements for spec in specs) // move.group_size)
+        adds = any(map(self.accumulates, self.derivation.parameter_gradients))
+        part = TensorSpec(f"{path}.part", ("parameters",), n, specs[0].format, "temporary" if adds else "gradient")
+        drafts = [_exchange(path, "backward", specs, [part], [part], move, wire_bytes(move))]
+        if adds:
+            held = TensorSpec(path, ("parameters",), n, specs[0].format, "gradient")
+            cost = Cost(vector_flops=n, read_bytes=2 * part.n_bytes, written_bytes=part.n_bytes)
+            drafts.append(Draft("accumulate", path, "backward", [held, part], [held], [], cost, part.format.name))
+        return drafts
+
+    @cached_property
+    def local_parameters(self) -> tuple[tuple[Tensor, int], ...]:
+        """Each parameter with the elements one device computes with, before any flat splitting of its storage."""
+        tensors = self.derivation.tensors
+        return tuple((p, tensors[p].spec.n_elements) for p in self.program.parameters if p in tensors)
+
+
+def _exchange(path: str, phase: Phase, reads: list[TensorSpec], writes: list[TensorSpec], allocates: list[TensorSpec],
+              move: Collective, wire: int) -> Draft:
+    return Draft(move.name, path, phase, reads, writes, allocates, Cost(wire_bytes=wire), "bfloat16", collective=move)

@@ -1,0 +1,141 @@
+"""What does a line of the notation say?
+
+A line names the dims of some operands and of one result:
+
+    "batch seq d_model, d_model heads d_head -> batch seq heads d_head"
+
+Each operand is a *term*: its dims in memory order. A dim is one name, or several in parentheses, which are folded
+into one with the leftmost outermost, as einops has it; `()` and `1` are a dim of size one; `...` stands for any number
+of dims and is written out before anything is counted (`expand`). An integer above one is an anonymous dim.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sixnd.errors import PatternError
+
+ELLIPSIS = "..."
+LONGEST_LINE = 4000
+_TOKEN = re.compile(r"\s*(?:(\.\.\.|…)|([A-Za-z_][A-Za-z0-9_]*)|(\d+)|([()]))")
+
+Dim = tuple[str, ...]
+Term = tuple[Dim, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line: what is read and what comes out. A `Term` is a tuple of dims, a `Dim` a tuple of folded names."""
+
+    inputs: tuple[Term, ...]
+    output: Term
+
+    def __str__(self) -> str:
+        return ", ".join(map(format_term, self.inputs)) + " -> " + format_term(self.output)
+
+
+def format_term(term: Term) -> str:
+    """Write a term as it would be typed: `(("b",), ("h", "k"))` is `b (h k)`."""
+    return " ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in term)
+
+
+def names_of(term: Term) -> tuple[str, ...]:
+    """List the names of a term from left to right, folded or not."""
+    return tuple(name for dim in term for name in dim)
+
+
+@lru_cache(maxsize=4096)
+def parse_line(text: str) -> Line:
+    """Read one line of the notation.
+
+    Raises `PatternError` where the line has no single `->`, unbalanced or nested parentheses, or a name that a term
+    repeats. A name of the result that no operand has is left to the caller: `repeat` allows it.
+
+    >>> str(parse_line("b s d,d k->b s k"))
+    'b s d, d k -> b s k'
+    """
+    if len(text) > LONGEST_LINE:
+        raise PatternError(f"a line of {len(text)} characters is longer than the {LONGEST_LINE} allowed")
+    left, arrow, right = text.partition("->")
+    if not arrow or "->" in right:
+        raise PatternError(f"{text!r} needs exactly one '->', as in 'batch seq d, d k -> batch seq k'")
+    if "," in right:
+        raise PatternError(f"{text!r} has a comma after '->': a line has one result")
+    return Line(tuple(_parse_term(part, text) for part in left.split(",")), _parse_term(right, text))
+
+
+def _parse_term(text: str, line: str) -> Term:
+    dims: list[Dim] = []
+    fold: list[str] | None = None
+    for token in _tokens(text, line):
+        if token == "(":
+            if fold is not None:
+                raise PatternError(f"parentheses inside parentheses in {line!r}")
+            fold = []
+        elif token == ")":
+            if fold is None:
+                raise PatternError(f"')' without '(' in {line!r}")
+            dims.append(tuple(fold))
+            fold = None
+        elif fold is not None:
+            fold.extend(() if token == "1" else (token,))
+        else:
+            dims.append(() if token == "1" else (token,))
+    if fold is not None:
+        raise PatternError(f"'(' without ')' in {line!r}")
+    names = [name for name in names_of(tuple(dims)) if not name.isdigit()]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise PatternError(f"{twice[0]!r} stands twice in {text.strip()!r}: name the dims of a term apart")
+    return tuple(dims)
+
+
+def _tokens(text: str, line: str) -> list[str]:
+    tokens, at = [], 0
+    text = text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if not match:
+            raise PatternError(f"cannot read {text[at:].strip()[:20]!r} in {line!r}: names, numbers, '...' and ( ) only")
+        tokens.append(ELLIPSIS if match[1] else match[0].strip())
+        at = match.end()
+    return tokens
+
+
+def expand(line: Line, ellipsis: Sequence[int]) -> tuple[Line, dict[str, int]]:
+    """Write `...` out as the names `_0 _1 …` and return the line with the sizes of those names.
+
+    >>> str(expand(parse_line("... d -> ..."), [2, 5])[0])
+    '_0 _1 d -> _0 _1'
+    """
+    sizes = {f"_{i}": size for i, size in enumerate(ellipsis)}
+
+    def written(term: Term) -> Term:
+        dims: list[Dim] = []
+        for dim in term:
+            if dim == (ELLIPSIS,):
+                dims.extend((name,) for name in sizes)
+            elif ELLIPSIS in dim:
+                dims.append(tuple(n for name in dim for n in (sizes if name == ELLIPSIS else (name,))))
+            else:
+                dims.append(dim)
+        return tuple(dims)
+
+    return Line(tuple(map(written, line.inputs)), written(line.output)), sizes
+
+
+def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
+    """Multiply the sizes of the names folded into one dim; raises `PatternError` naming one without a size."""
+    total = 1
+    for name in dim:
+        total *= int(name) if name.isdigit() else _size(name, sizes)
+    return total
+
+
+def _size(name: str, sizes: Mapping[str, int]) -> int:
+    if name not in sizes:
+        known = ", ".join(sizes) or "none"
+        raise PatternError(f"no size for {name!r}; sizes given: {known}")
+    return sizes[name]
