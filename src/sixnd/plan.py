@@ -40,7 +40,8 @@ class Recompute:
 class Plan:
     """How one step is done: `micro_batch` sequences of `seq` tokens on each device, `accumulation` times.
 
-    In decode, `seq` is the context that one new token attends to.
+    In decode, `seq` is the context that one new token attends to. `foreach` is the optimizer's many-tensor form, which
+    needs a temporary; the fused form does not.
     """
 
     micro_batch: int = 1
@@ -52,4 +53,5 @@ class Plan:
     recompute: Recompute = field(default_factory=Recompute)
     attention: AttentionKernel = "flash"
     shard: Shard = "none"
+    foreach: bool = False
     mesh: Mesh = field(default_factory=Mesh)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sixnd.models.architecture import Architecture, Attention, Experts, FeedForward, Layer
 
 NORM_VECTORS = {"rms": 1, "layer": 2, "layer-without-bias": 1, "layer-without-weight": 0, "rms-without-weight": 0}
-NORMS_PER_LAYER = {"pre": 2, "post": 2, "sandwich": 4, "parallel": 1, "parallel-two": 2}
+NORMS_PER_LAYER = {"pre": 2, "post": 2, "branch": 2, "sandwich": 4, "parallel": 1, "parallel-two": 2}
 
 
 def parameter_count(architecture: Architecture) -> int:
@@ -65,3 +65,29 @@ def experts_count(ff: Experts, D: int) -> int:
     one = (into + 1) * D * ff.d_ff + (into * ff.d_ff + D if ff.bias else 0)
     router = ff.n_experts * (D + (1 if ff.router_bias else 0))
     return ff.n_experts * one + router + (into + 1) * D * ff.d_shared + (D if ff.shared_gate else 0)
+
+
+def forward_flops(architecture: Architecture, T: int) -> int:
+    """Count the matmul FLOPs of one sequence of T tokens, every query against every key, logits for all."""
+    D, W = architecture.d_model, architecture.d_embedding or architecture.d_model
+    head = 2 * T * W * architecture.vocab + (4 * T * W * D if W != D else 0)
+    return head + sum(2 * T * layer_weights_met(layer, D) + scores_flops(layer.attention, T) for layer in architecture.layers)
+
+
+def layer_weights_met(layer: Layer, D: int) -> int:
+    """Count the weights of one layer that a token is multiplied with."""
+    a, ff = layer.attention, layer.feed_forward
+    N, K, H, U = a.heads, a.kv_heads, a.d_head, a.d_value
+    met = D * (N * H + K * H + K * U) + N * U * D
+    if latent := a.latent:
+        met = D * N * H if latent.q_rank is None else latent.q_rank * (D + N * H)
+        met += D * (latent.kv_rank + latent.d_rope) + latent.kv_rank * N * (latent.d_nope + U) + N * U * D
+    matrices = 3 if ff.gated else 2
+    if isinstance(ff, FeedForward):
+        return met + matrices * D * ff.d_ff
+    return met + matrices * D * (ff.top_k * ff.d_ff + ff.d_shared) + ff.n_experts * D + (D if ff.shared_gate else 0)
+
+
+def scores_flops(attention: Attention, T: int) -> int:
+    """Count queries against keys, and weights against values."""
+    return 2 * T * T * attention.heads * (attention.d_head + attention.d_value)

@@ -1,8 +1,8 @@
 """An outside witness: what transformers and torch count for a config, on the meta device, without weights.
 
-`python -m tests.models.witness` writes `golden.jsonl`: configs of every family that transformers has, their parameter
-counts, and, for dense models, the forward FLOPs of one batch of 64 tokens by torch's FlopCounterMode (eager
-attention, dense mask). Configs are drawn at random from the choices below, so that each option of each family occurs.
+Run as a program it writes `golden.jsonl`: configs of every family that transformers has, their parameter counts, and the
+forward matmul FLOPs of one sequence of 64 tokens by torch's FlopCounterMode (eager attention with a dense mask, each
+token through its own experts only). Configs are drawn at random from the choices below, so that each option of each family occurs.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+DRAWS = 5
 GOLDEN = Path(__file__).parent / "golden.jsonl"
 SEQ = 64
 # The key of a transformers configuration -> what is drawn for it; a key that a family lacks is left out.
@@ -91,8 +92,11 @@ FORCED: dict[str, dict[str, Any]] = {
     "phi": {"head_dim": ...},
     "olmoe": {"head_dim": ...},
 }
+WRAPPERS = {"gemma3", "llama4", "mistral3"}
+DEFAULT_NEEDS = {"hunyuan_v1_dense": {"head_dim": 128}}
+BOOKKEEPING = {"id2label", "label2id", "architectures", "_name_or_path"}
 NO_KV = {"gpt2", "gpt_neo", "gptj", "codegen", "gpt_neox", "opt", "bloom", "mpt", "gpt_bigcode", "persimmon", "dbrx"}
-NO_HEAD_DIM = NO_KV | {"stablelm", "falcon", "exaone4_", "cohere2"}
+NO_HEAD_DIM = NO_KV | {"stablelm", "falcon", "cohere2"}
 
 
 def draw(family: str, rng: random.Random) -> dict[str, Any]:
@@ -136,22 +140,27 @@ def _fit(family: str, picked: dict[str, Any], rng: random.Random) -> None:
         picked["sliding_window"] = 16
 
 
-def model_of(config: dict[str, Any]) -> Any:
-    """Build transformers' model of `config` on the meta device."""
-    import torch
-    from transformers import AutoConfig, AutoModelForCausalLM
+def configuration(config: dict[str, Any]) -> Any:
+    """Return transformers' configuration for the keys of a config.json."""
+    from transformers import AutoConfig
 
-    keys = {key: value for key, value in config.items() if key != "model_type"}
-    with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(AutoConfig.for_model(config["model_type"], **keys), attn_implementation="eager")
+    return AutoConfig.for_model(config["model_type"], **{key: value for key, value in config.items() if key != "model_type"})
+
+
+def model_of(config: dict[str, Any], device: str = "meta") -> Any:
+    """Build transformers' model of `config`: on the meta device it has shapes and no numbers."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    with torch.device(device):
+        return AutoModelForCausalLM.from_config(
+            configuration(config), attn_implementation="eager", experts_implementation="eager"
+        )
 
 
 def full_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return what transformers itself would write for `config`: every key of the family."""
-    from transformers import AutoConfig
-
-    keys = {key: value for key, value in config.items() if key != "model_type"}
-    written: dict[str, Any] = json.loads(AutoConfig.for_model(config["model_type"], **keys).to_json_string(use_diff=False))
+    written: dict[str, Any] = json.loads(configuration(config).to_json_string(use_diff=False))
     return written
 
 
@@ -160,21 +169,48 @@ def count_parameters(model: Any) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def count_flops(model: Any, vocab: int) -> int:
-    """Count the forward FLOPs of one batch of `SEQ` tokens with logits for all."""
+def count_flops(model: Any) -> int:
+    """Count the matmul FLOPs of one forward of `SEQ` tokens with logits for all; experts need a real (tiny) model."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    tokens = torch.zeros(1, SEQ, dtype=torch.long, device="meta") % vocab
+    tokens = torch.zeros(1, SEQ, dtype=torch.long)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         model.eval()(input_ids=tokens, use_cache=False)
     return int(counter.get_total_flops())
 
 
-def main(argv: list[str]) -> int:
-    """Write the golden table, or with arguments only print what they draw."""
+def families() -> list[str]:
+    """List the families that can be read and that transformers can build."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    from sixnd.models.families import known_families
+
+    return [name for name in known_families() if name in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and name not in WRAPPERS]
+
+
+def rows(family: str) -> list[dict[str, Any]]:
+    """Make the golden rows of one family: its default model, and small ones with few keys and with all."""
+    found = []
+    if family not in {"deepseek_v2", "dots1", "dbrx", "ministral"}:  # their defaults build no model
+        default = {"model_type": family, **({} if family not in DEFAULT_NEEDS else DEFAULT_NEEDS[family])}
+        found.append({"family": family, "config": default, "params": count_parameters(model_of(default))})
+    for index in range(DRAWS):
+        config = draw(family, random.Random(f"{family} {index}"))
+        params = count_parameters(model_of(config))
+        flops = count_flops(model_of(config, "cpu"))
+        written = {key: value for key, value in full_config(config).items() if key not in BOOKKEEPING} if index < 2 else config
+        found.append({"family": family, "config": written, "params": params, "flops": flops})
+    return found
+
+
+def main() -> int:
+    """Write the golden table."""
+    lines = [json.dumps(row) for family in families() for row in rows(family)]
+    GOLDEN.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print(f"{len(lines)} rows in {GOLDEN}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

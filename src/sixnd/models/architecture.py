@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Positions = Literal["rotary", "learned", "alibi", "none"]
-NormKind = Literal["rms", "layer", "layer-without-bias", "layer-without-weight"]
+NormKind = Literal["rms", "rms-without-weight", "layer", "layer-without-bias", "layer-without-weight"]
 NormPlacement = Literal["pre", "post", "branch", "sandwich", "parallel", "parallel-two"]
 QkNorm = Literal["none", "head", "every-head", "all"]
 Activation = Literal["relu", "relu2", "gelu", "gelu-tanh", "silu"]

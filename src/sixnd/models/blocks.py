@@ -193,7 +193,7 @@ def _attention(p: Program, model: Architecture, layer: Layer, x: Tensor, work: W
         line = "batch seq kv group d_value, kv group -> batch seq kv group d_value"
         out = p.apply(kinds.BIAS, "attention.sinks", line, out, sinks)
     if absorbed:
-        line = "batch seq kv group kv_rank, kv_rank kv group d_value -> batch seq kv group d_value"
+        line = "batch seq kv group kv_rank, kv_rank kv d_value -> batch seq kv group d_value"
         out = p.linear("attention.v_up", line, out)
     line = "batch seq kv group d_value, kv group d_value d_model -> batch seq d_model"
     return p.linear("attention.out", line, out, bias=a.out_bias)
@@ -256,9 +256,9 @@ def _latent_qkv(p: Program, model: Architecture, a: Attention, x: Tensor, work: 
         cache = p.cache("cache", "batch key d_latent")
         if work.phase == "decode":
             return _absorbed(p, q), cache, cache
-    k = p.linear("attention.k_up", "batch seq kv_rank, kv_rank kv group d_nope -> batch seq kv group d_nope", latent)
-    v = p.linear("attention.v_up", "batch seq kv_rank, kv_rank kv group d_value -> batch seq kv group d_value", latent)
-    joined = "batch seq kv group d_nope, batch seq d_rope -> batch seq kv group d_head"
+    k = p.linear("attention.k_up", "batch seq kv_rank, kv_rank kv d_nope -> batch seq kv d_nope", latent)
+    v = p.linear("attention.v_up", "batch seq kv_rank, kv_rank kv d_value -> batch seq kv d_value", latent)
+    joined = "batch seq kv d_nope, batch seq d_rope -> batch seq kv d_head"
     return q, p.apply(kinds.CONCAT, "attention.k", joined, k, turned), v
 
 
@@ -266,7 +266,7 @@ def _absorbed(p: Program, q: Tensor) -> Tensor:
     """Queries brought into the latent space: every head then attends to the one cached row of d_latent."""
     nope = p.apply(kinds.SLICE, "attention.q_nope", "batch seq kv group d_head -> batch seq kv group d_nope", q)
     rope = p.apply(kinds.SLICE, "attention.q_rope", "batch seq kv group d_head -> batch seq kv group d_rope", q)
-    line = "batch seq kv group d_nope, kv_rank kv group d_nope -> batch seq kv group kv_rank"
+    line = "batch seq kv group d_nope, kv_rank kv d_nope -> batch seq kv group kv_rank"
     nope = p.linear("attention.k_up", line, nope)
     joined = "batch seq kv group kv_rank, batch seq kv group d_rope -> batch seq kv group d_latent"
     return p.apply(kinds.CONCAT, "attention.q_latent", joined, nope, rope)

@@ -111,7 +111,7 @@ SETTINGS: Mapping[str, Setting] = {
     "qk_norm_kind": _NORM_KINDS,
     "qk_norm_layers": _words("all", "rotary"),
     "norm": _NORM_KINDS,
-    "norm_placement": _words("pre", "post", "sandwich", "parallel", "parallel-two"),
+    "norm_placement": _words("pre", "post", "branch", "sandwich", "parallel", "parallel-two"),
     "positions": _words("rotary", "learned", "alibi", "none"),
     "activation": Setting("word", words=ACTIVATIONS),
     "attention_softcap": _AMOUNT,

@@ -209,7 +209,7 @@ class Derivation:
     def _engine(self, s: Statement) -> str:
         numerics = self.program.numerics
         if s.kind.contracts and s.inputs[0].format == numerics.matmul:
-            return numerics.matmul.name
+            return numerics.engine or numerics.matmul.name
         return s.inputs[0].format.name if s.inputs[0].format.name != "int64" else numerics.compute.name
 
     # --- backward --------------------------------------------------------------------------------------------------

@@ -36,6 +36,8 @@ class Tensor:
     format: Format
     role: Role = "activation"
     needs_grad: bool = False
+    summed: Names = ()  # of a contraction's weight: the names it sums, so that it can be seen as one matrix or many
+    stacked: Names = ()  # and the names it has one matrix for each of (experts)
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,7 @@ class Numerics:
     matmul: Format
     gradient: Format
     weight_only: bool = False  # low-bit weights are widened inside the kernel; nothing is cast
+    engine: str = ""  # what contractions are multiplied in, where it is not the matmul format itself (TF32)
 
     @property
     def casts_weights(self) -> bool:
@@ -122,11 +125,11 @@ class Program:
         """Name a tensor that comes from outside the block."""
         return Tensor(f"{self.path}.{name}", tuple(dims.split()), format or self.numerics.compute, role, needs_grad)
 
-    def parameter(self, name: str, dims: str, *, weight: bool = False) -> Tensor:
+    def parameter(self, name: str, dims: str, summed: Names = (), stacked: Names = ()) -> Tensor:
         """Add a parameter with these dims; low-bit policies store only the weights of contractions in their format."""
-        low = weight or not self.numerics.weight_only
+        low = bool(summed) or not self.numerics.weight_only
         held = self.numerics.parameter if low else self.numerics.compute
-        tensor = Tensor(f"{self.path}.{name}", tuple(dims.split()), held, "parameter", self.trains)
+        tensor = Tensor(f"{self.path}.{name}", tuple(dims.split()), held, "parameter", self.trains, summed, stacked)
         self.parameters.append(tensor)
         return tensor
 
@@ -176,7 +179,9 @@ class Program:
     ) -> Tensor:
         """Contract `x` with a weight whose dims are the line's second term, casting first where the policy does."""
         terms, result = _names(line)
-        weight = tied or self.parameter(f"{path}.weight", " ".join(terms[1]), weight=True)
+        summed = tuple(name for name in terms[1] if name not in result)
+        stacked = tuple(name for name in terms[1] if name in terms[0] and name in result)
+        weight = tied or self.parameter(f"{path}.weight", " ".join(terms[1]), summed, stacked)
         if self.numerics.casts_weights:
             here = " ".join(weight.dims)
             cast = f"{path}.weight.cast"

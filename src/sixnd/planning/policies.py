@@ -1,0 +1,124 @@
+"""What do a precision policy and an optimizer store, and what does an update do?"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from sixnd.errors import UsageError, near_miss
+from sixnd.formats import Format, get_format
+from sixnd.notation.program import Numerics
+
+
+@dataclass(frozen=True)
+class Precision:
+    """A precision policy; see `precisions.toml` for what each format is for."""
+
+    name: str
+    parameter: Format
+    gradient: Format | None
+    master: Format | None
+    state: Format
+    compute: Format
+    matmul: Format
+    engine: str
+    weight_only: bool
+    source: str
+
+    @property
+    def numerics(self) -> Numerics:
+        """The formats that a program's lines are written in."""
+        gradient = self.gradient or self.compute
+        return Numerics(self.parameter, self.compute, self.matmul, gradient, self.weight_only, self.engine)
+
+
+@dataclass(frozen=True)
+class Update:
+    """What an optimizer keeps and does for one element of a parameter."""
+
+    states: int
+    flops: int
+    newton_schulz_steps: int = 0
+    factored: bool = False
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimizer: the update of most parameters, that of hidden matrices, and its own state format where it has one."""
+
+    name: str
+    update: Update
+    matrix_update: Update
+    format: Format | None
+    source: str
+
+
+def precision_names() -> list[str]:
+    """The names of all precision policies."""
+    return list(_table("precisions.toml"))
+
+
+def optimizer_names() -> list[str]:
+    """The names of all optimizers."""
+    return list(_table("optimizers.toml"))
+
+
+@cache
+def get_precision(name: str) -> Precision:
+    """Look a precision policy up; raises `UsageError` with the near misses for an unknown name.
+
+    >>> get_precision("bf16-master").master.name
+    'float32'
+    """
+    row = _row("precisions.toml", name, "precision policy")
+
+    def held(key: str) -> Format | None:
+        return get_format(row[key]) if key in row else None
+
+    parameter, compute, matmul = get_format(row["parameter"]), get_format(row["compute"]), get_format(row["matmul"])
+    return Precision(
+        name.lower(),
+        parameter,
+        held("gradient"),
+        held("master"),
+        held("state") or get_format("float32"),
+        compute,
+        matmul,
+        row.get("engine", matmul.name),
+        row.get("weight_only", False),
+        row["source"],
+    )
+
+
+@cache
+def get_optimizer(name: str) -> Optimizer:
+    """Look an optimizer up; raises `UsageError` with the near misses for an unknown name.
+
+    >>> get_optimizer("adamw").update.states
+    2
+    """
+    row = _row("optimizers.toml", name, "optimizer")
+    update = Update(row["states"], row["flops"], factored=row.get("factored", False))
+    matrix = Update(**row["matrix"]) if "matrix" in row else update
+    own = row.get("format")
+    held = Format(f"{name}-state", own["bits"], own["block"], own["scale_bits"]) if own else None
+    return Optimizer(name.lower(), update, matrix, held, row["source"])
+
+
+def state_format(precision: Precision, optimizer: Optimizer) -> Format:
+    """The format of the optimizer's numbers: its own, or the policy's."""
+    return optimizer.format or precision.state
+
+
+def _row(file: str, name: str, what: str) -> dict[str, object] | object:
+    table = _table(file)
+    if name.lower() not in table:
+        raise UsageError(f"unknown {what} {name!r}{near_miss(name, table)} Known: {', '.join(table)}")
+    return table[name.lower()]
+
+
+@cache
+def _table(file: str) -> dict[str, dict[str, object]]:
+    return tomllib.loads((resources.files("sixnd.planning") / file).read_text())
