@@ -7,6 +7,7 @@ from typing import Literal
 
 WorkPhase = Literal["train", "prefill", "decode"]
 AttentionKernel = Literal["flash", "math"]
+RecomputePolicy = Literal["none", "selective", "full", "every"]
 Shard = Literal["none", "ddp", "zero1", "zero2", "zero3"]
 
 
@@ -32,7 +33,7 @@ class Recompute:
     every block; "every" keeps the input of every `every`-th block.
     """
 
-    policy: Literal["none", "selective", "full", "every"] = "none"
+    policy: RecomputePolicy = "none"
     every: int = 1
 
 

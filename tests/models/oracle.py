@@ -71,7 +71,9 @@ def forward_flops(architecture: Architecture, T: int) -> int:
     """Count the matmul FLOPs of one sequence of T tokens, every query against every key, logits for all."""
     D, W = architecture.d_model, architecture.d_embedding or architecture.d_model
     head = 2 * T * W * architecture.vocab + (4 * T * W * D if W != D else 0)
-    return head + sum(2 * T * layer_weights_met(layer, D) + scores_flops(layer.attention, T) for layer in architecture.layers)
+    return head + sum(
+        2 * T * layer_weights_met(layer, D) + scores_flops(layer.attention, T) for layer in architecture.layers
+    )
 
 
 def layer_weights_met(layer: Layer, D: int) -> int:

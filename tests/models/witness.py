@@ -1,8 +1,9 @@
 """An outside witness: what transformers and torch count for a config, on the meta device, without weights.
 
-Run as a program it writes `golden.jsonl`: configs of every family that transformers has, their parameter counts, and the
-forward matmul FLOPs of one sequence of 64 tokens by torch's FlopCounterMode (eager attention with a dense mask, each
-token through its own experts only). Configs are drawn at random from the choices below, so that each option of each family occurs.
+Run as a program it writes `golden.jsonl`: configs of every family that transformers has, their parameter counts, and
+the forward matmul FLOPs of one sequence of 64 tokens by torch's FlopCounterMode (eager attention with a dense mask,
+each token through its own experts only). Configs are drawn at random from the choices below, so that each option of
+each family occurs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,31 @@ from pathlib import Path
 from typing import Any
 
 DRAWS = 5
+SILENT = {"tie_word_embeddings", "attention_bias", "mlp_bias", "qkv_bias", "use_bias", "use_qk_norm", "qk_layernorm"}
 GOLDEN = Path(__file__).parent / "golden.jsonl"
 SEQ = 64
+FLAGS = [
+    "tie_word_embeddings",
+    "attention_bias",
+    "mlp_bias",
+    "qkv_bias",
+    "use_qkv_bias",
+    "use_bias",
+    "bias",
+    "attention_out_bias",
+    "enable_bias",
+    "lm_head_bias",
+    "use_qk_norm",
+    "qk_layernorm",
+    "use_parallel_residual",
+    "parallel_attn",
+    "new_decoder_architecture",
+    "multi_query",
+    "alibi",
+    "do_layer_norm_before",
+    "_remove_final_layer_norm",
+    "layer_norm_elementwise_affine",
+]
 # The key of a transformers configuration -> what is drawn for it; a key that a family lacks is left out.
 CHOICES: dict[str, list[Any]] = {
     "hidden_size": [64, 96, 128],
@@ -68,32 +92,34 @@ CHOICES: dict[str, list[Any]] = {
     "hidden_dropout": [0.0, 0.1],
     "attention_dropout": [0.0, 0.1],
     "partial_rotary_factor": [0.5, 1.0],
-    **dict.fromkeys(
-        (
-            "tie_word_embeddings attention_bias mlp_bias qkv_bias use_qkv_bias use_bias bias attention_out_bias enable_bias"
-            " lm_head_bias use_qk_norm qk_layernorm use_parallel_residual parallel_attn new_decoder_architecture"
-            " multi_query alibi do_layer_norm_before _remove_final_layer_norm layer_norm_elementwise_affine"
-        ).split(),
-        [True, False],
-    ),
+    **{key: [True, False] for key in FLAGS},
 }
-# What a family needs beside: keys forced, or (None) left as they are.
+# What a family needs beside: keys forced, or (...) left out.
 FORCED: dict[str, dict[str, Any]] = {
     "gpt_neo": {"num_hidden_layers": 4, "attention_types": [[["global", "local"], 2]]},
-    "dbrx": {"attn_config": {"kv_n_heads": 2, "rope_theta": 1e4}, "tie_word_embeddings": False, "ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2}},
+    "dbrx": {
+        "attn_config": {"kv_n_heads": 2, "rope_theta": 1e4, "clip_qkv": 8.0},
+        "tie_word_embeddings": False,
+        "ffn_config": {"ffn_hidden_size": 48, "moe_num_experts": 4, "moe_top_k": 2},
+    },
     "exaone4": {"sliding_window": 8},
     "ernie4_5_moe": {"use_bias": False},
-    "deepseek_v2": {"head_dim": ...},
-    "deepseek_v3": {"head_dim": ...},
-    "minicpm3": {"head_dim": ...},
-    "youtu": {"head_dim": ...},
+    "deepseek_v2": {"mlp_bias": False, "head_dim": ..., "num_key_value_heads": "heads"},
+    "deepseek_v3": {"head_dim": ..., "num_key_value_heads": "heads"},
+    "minicpm3": {"head_dim": ..., "num_key_value_heads": "heads"},
+    "youtu": {"head_dim": ..., "num_key_value_heads": "heads"},
     "hunyuan_v1_dense": {"head_dim": 16},
-    "ministral": {"head_dim": 16},
+    "ministral": {"head_dim": 16, "sliding_window": 8},
+    "internlm3": {"qkv_bias": ..., "bias": ..., "mlp_bias": True, "attention_bias": True},
+    "phimoe": {"num_experts_per_tok": 2},
     "phi": {"head_dim": ...},
     "olmoe": {"head_dim": ...},
 }
+TYPED = {"gemma2", "gemma3_text", "olmo3", "cohere2", "gpt_oss", "qwen2", "qwen3", "exaone4", "smollm3"}
 WRAPPERS = {"gemma3", "llama4", "mistral3"}
 DEFAULT_NEEDS = {"hunyuan_v1_dense": {"head_dim": 128}}
+NO_DEFAULT = {"deepseek_v2", "dots1", "dbrx", "ministral", "nemotron", "glm4_moe"}  # their defaults build no model
+NO_FLOPS = {"llama4_text", "dbrx"}  # every expert runs on every token; cannot be counted
 BOOKKEEPING = {"id2label", "label2id", "architectures", "_name_or_path"}
 NO_KV = {"gpt2", "gpt_neo", "gptj", "codegen", "gpt_neox", "opt", "bloom", "mpt", "gpt_bigcode", "persimmon", "dbrx"}
 NO_HEAD_DIM = NO_KV | {"stablelm", "falcon", "cohere2"}
@@ -111,11 +137,14 @@ def draw(family: str, rng: random.Random) -> dict[str, Any]:
     if family in {"phi", "stablelm", "gpt_neox", "nemotron", "glm4_moe", "phi3", "glm"}:
         fields.add("partial_rotary_factor")
     picked = {key: rng.choice(options) for key, options in CHOICES.items() if key in fields}
+    picked = {key: value for key, value in picked.items() if key not in SILENT or rng.random() < 0.7}
     if "pad_token_id" in fields:
         picked["pad_token_id"] = 0
     picked.update(FORCED.get(family, {}))
     heads = picked["num_attention_heads"]
-    picked["num_key_value_heads"] = min(heads, heads if picked.get("num_key_value_heads") == "heads" else picked.get("num_key_value_heads", 1))
+    picked["num_key_value_heads"] = min(
+        heads, heads if picked.get("num_key_value_heads") == "heads" else picked.get("num_key_value_heads", 1)
+    )
     if family in NO_KV or "num_key_value_heads" not in fields:
         del picked["num_key_value_heads"]
     _fit(family, picked, rng)
@@ -134,8 +163,14 @@ def _fit(family: str, picked: dict[str, Any], rng: random.Random) -> None:
         picked["mlp_only_layers"] = None
     if "sliding_window" in picked and picked.get("use_sliding_window") and picked["sliding_window"] is None:
         picked["sliding_window"] = 8
-    if rng.random() < 0.3 and family in {"gemma2", "gemma3_text", "olmo3", "cohere2", "gpt_oss", "qwen2", "qwen3", "exaone4", "smollm3"}:
-        picked["layer_types"] = [rng.choice(["full_attention", "sliding_attention"]) for _ in range(picked["num_hidden_layers"])]
+    if family == "falcon" and not picked["parallel_attn"]:
+        picked.update(new_decoder_architecture=False, num_ln_in_parallel_attn=None)
+    if family == "falcon" and not picked["new_decoder_architecture"]:
+        picked.update(num_ln_in_parallel_attn=None, num_kv_heads=None)
+    if rng.random() < 0.3 and family in TYPED and picked.get("use_sliding_window", True):
+        picked["layer_types"] = [
+            rng.choice(["full_attention", "sliding_attention"]) for _ in range(picked["num_hidden_layers"])
+        ]
     if family in {"gpt_oss", "gemma2", "gemma3_text", "olmo3", "cohere2"} and not picked.get("sliding_window"):
         picked["sliding_window"] = 16
 
@@ -144,7 +179,9 @@ def configuration(config: dict[str, Any]) -> Any:
     """Return transformers' configuration for the keys of a config.json."""
     from transformers import AutoConfig
 
-    return AutoConfig.for_model(config["model_type"], **{key: value for key, value in config.items() if key != "model_type"})
+    return AutoConfig.for_model(
+        config["model_type"], **{key: value for key, value in config.items() if key != "model_type"}
+    )
 
 
 def model_of(config: dict[str, Any], device: str = "meta") -> Any:
@@ -192,14 +229,18 @@ def families() -> list[str]:
 def rows(family: str) -> list[dict[str, Any]]:
     """Make the golden rows of one family: its default model, and small ones with few keys and with all."""
     found = []
-    if family not in {"deepseek_v2", "dots1", "dbrx", "ministral"}:  # their defaults build no model
-        default = {"model_type": family, **({} if family not in DEFAULT_NEEDS else DEFAULT_NEEDS[family])}
+    if family not in NO_DEFAULT:
+        default = {"model_type": family, **DEFAULT_NEEDS.get(family, {})}
         found.append({"family": family, "config": default, "params": count_parameters(model_of(default))})
     for index in range(DRAWS):
         config = draw(family, random.Random(f"{family} {index}"))
         params = count_parameters(model_of(config))
-        flops = count_flops(model_of(config, "cpu"))
-        written = {key: value for key, value in full_config(config).items() if key not in BOOKKEEPING} if index < 2 else config
+        flops = None if family in NO_FLOPS else count_flops(model_of(config, "cpu"))
+        written = (
+            {key: value for key, value in full_config(config).items() if key not in BOOKKEEPING}
+            if index < 2
+            else config
+        )
         found.append({"family": family, "config": written, "params": params, "flops": flops})
     return found
 

@@ -1,0 +1,1 @@
+"""Which models are there, and what is each made of?"""

@@ -61,6 +61,7 @@ def base_sizes(model: Architecture, batch: int, seq: int, phase: WorkPhase) -> d
         "d_embedding": model.d_embedding or model.d_model,
         "vocab": model.vocab,
         "positions": model.position_rows or model.max_positions,
+        "one": 1,
     }
 
 
@@ -75,8 +76,6 @@ def layer_sizes(layer: Layer, base: dict[str, Size], phase: WorkPhase) -> Sizes:
         d_head=attention.d_head,
         d_value=attention.d_value,
         d_rotary=int(attention.d_head * attention.rotary_fraction),
-        three=3,
-        one=1,
     )
     if phase == "decode" and layer.window is not None:
         sizes["key"] = min(int(base["key"]), layer.window)

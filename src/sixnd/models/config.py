@@ -89,7 +89,9 @@ def _check_sizes(settings: Settings) -> None:
     """Hold the sizes that must fit one another to it."""
     heads, kv_heads = settings.number("heads"), settings.number("kv_heads")
     if heads % kv_heads:
-        raise ConfigError(f"{settings.key('kv_heads')!r} = {kv_heads} does not divide {settings.key('heads')!r} = {heads}")
+        raise ConfigError(
+            f"{settings.key('kv_heads')!r} = {kv_heads} does not divide {settings.key('heads')!r} = {heads}"
+        )
     top_k, n_experts = settings.number("top_k"), settings.number("n_experts")
     if n_experts and not 1 <= top_k <= n_experts:
         raise ConfigError(

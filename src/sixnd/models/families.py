@@ -123,9 +123,8 @@ def _unknown(model_type: str) -> str:
     others = tomllib.loads((FOLDER / "_others.toml").read_text(encoding="utf-8"))
     for what, names in others.items():
         if model_type in names:
-            return (
-                f"model_type {model_type!r} is {what}; only decoder-only transformers are understood: "
-                + ", ".join(known_families())
+            return f"model_type {model_type!r} is {what}; only decoder-only transformers are understood: " + ", ".join(
+                known_families()
             )
     return (
         f"model_type {model_type[:60]!r} is not a family that is understood{near_miss(model_type, known_families())}"

@@ -44,7 +44,8 @@ def _windows(settings: Settings, rotary: list[bool]) -> list[bool]:
     if types:
         if len(types) != n_layers:
             raise ConfigError(
-                f"{settings.key('layer_types')!r} names {len(types)} layers and {settings.key('n_layers')!r} is {n_layers}"
+                f"{settings.key('layer_types')!r} names {len(types)} layers and {settings.key('n_layers')!r} is"
+                f" {n_layers}"
             )
         return [kind == "window" for kind in types]
     period = settings.number("window_period")
@@ -65,7 +66,7 @@ def _windows(settings: Settings, rotary: list[bool]) -> list[bool]:
 
 
 def _in_rotary_list(settings: Settings, index: int) -> bool:
-    """Tell whether a list of layers (1 turns, 0 does not), or else a period of layers that do not, lets this one turn."""
+    """Tell whether a list of layers (1 turns, 0 does not), or a period of layers that do not, lets this turn."""
     if settings.word("positions") != "rotary":
         return False
     listed = settings.list("rotary_list")

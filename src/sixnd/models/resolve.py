@@ -123,7 +123,9 @@ def _given(config: Mapping[str, object], keys: tuple[str, ...]) -> tuple[str, ob
     said = [(key, raw) for key, raw in found if raw is not None]
     for key, raw in said[1:]:
         if isinstance(raw, int) and raw != said[0][1]:
-            raise ConfigError(f"{said[0][0]!r} is {shown(said[0][1])} but {key!r}, which means the same, is {shown(raw)}")
+            raise ConfigError(
+                f"{said[0][0]!r} is {shown(said[0][1])} but {key!r}, which means the same, is {shown(raw)}"
+            )
     return (said or found or [("", ABSENT)])[0]
 
 

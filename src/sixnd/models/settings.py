@@ -69,6 +69,21 @@ _SIZE, _COUNT, _FLAG, _AMOUNT = Setting("size"), Setting("count"), Setting("flag
 _INDICES = Setting("indices", MOST_LAYERS)
 _NORM_KINDS = _words("rms", "rms-without-weight", "layer", "layer-without-bias", "layer-without-weight")
 
+_FLAGS = (
+    "gated",
+    "qkv_bias",
+    "out_bias",
+    "ff_bias",
+    "expert_bias",
+    "router_bias",
+    "shared_gate",
+    "head_bias",
+    "tied",
+    "embedding_norm",
+    "final_norm",
+    "sinks",
+    "v_norm",
+)
 SETTINGS: Mapping[str, Setting] = {
     "d_model": _SIZE,
     "n_layers": Setting("size", MOST_LAYERS),
@@ -119,13 +134,7 @@ SETTINGS: Mapping[str, Setting] = {
     "residual_dropout": _AMOUNT,
     "attention_dropout": _AMOUNT,
     "embedding_dropout": _AMOUNT,
-    **{
-        name: _FLAG
-        for name in (
-            "gated qkv_bias out_bias ff_bias expert_bias router_bias shared_gate head_bias tied embedding_norm final_norm"
-            " sinks v_norm"
-        ).split()
-    },
+    **dict.fromkeys(_FLAGS, _FLAG),
 }
 
 

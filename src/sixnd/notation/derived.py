@@ -26,6 +26,7 @@ class Derived:
     selective: bool = False
     accumulates: Callable[[Tensor], bool] = lambda tensor: False
     reduces: bool = True
+    prefetches: bool = False
     _blocks: dict[tuple[object, ...], Block] = field(default_factory=dict)
 
     @cached_property
@@ -71,7 +72,7 @@ class Derived:
             if not (drop_exit and not self.keeps_exit):
                 keeps.add(self.exit_name)
             entry = [self.entry] if self.entry is not None and entry_owned else []
-            gathers = self.derivation.gathers
+            gathers = [*self.derivation.gathers, *self._next]
             drafts = [*self._gather("forward" if phase == "forward" else "recompute"), *self.derivation.forward]
             held = gathers if release else []
             names = keeps if release else keeps | {spec.name for spec in gathers}
@@ -91,7 +92,7 @@ class Derived:
                 leaves.add(self.entry.name)
             drafts = [*(self._gather("backward") if gather else []), *derivation.backward, *self._reductions()]
             self._blocks[key] = finish(
-                self.program.path, drafts, arrives=[*kept, *given], keeps=leaves, held=derivation.gathers
+                self.program.path, drafts, arrives=[*kept, *given], keeps=leaves, held=[*derivation.gathers, *self._next]
             )
         return self._blocks[key]
 
@@ -102,7 +103,17 @@ class Derived:
             return []
         total = sum(spec.n_bytes for spec in specs)
         move = collective("all_gather", self.sharding.parameters, total, self.sharding.mesh)
-        return [_exchange(f"{self.program.path}.parameters", phase, [], list(specs), list(specs), move, wire_bytes(move))]
+        path, made = f"{self.program.path}.parameters", [*specs, *self._next]
+        return [_exchange(path, phase, [], list(specs), made, move, wire_bytes(move))]
+
+    @property
+    def _next(self) -> list[TensorSpec]:
+        """Room for the next block's parameters, gathered while this block computes."""
+        gathers = self.derivation.gathers
+        if not gathers or not self.prefetches:
+            return []
+        n = sum(spec.n_elements for spec in gathers)
+        return [TensorSpec(f"{self.program.path}.next", ("parameters",), n, gathers[0].format, "communication")]
 
     def _reductions(self) -> list[Draft]:
         """The gradients that are partial over devices are reduced together, once the block's backward has made them."""

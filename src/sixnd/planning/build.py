@@ -139,7 +139,8 @@ def _chain(built: Built, *, accumulates: bool, reduces: bool) -> list[Stage]:
             return every or (first and tensor is table)
 
         selective = built.plan.recompute.policy == "selective"
-        made.append(Derived(part.program, part.sizes, built.sharding, selective, into if adds else _never, reduces))
+        rule = into if adds else _never
+        made.append(Derived(part.program, part.sizes, built.sharding, selective, rule, reduces, part.count > 1))
     last = len(built.parts) - 1
     return [Stage(made[i], recomputable=0 < i < last) for i in built.order]
 

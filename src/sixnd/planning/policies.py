@@ -5,10 +5,12 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
+from fractions import Fraction
 from importlib import resources
+from typing import Any
 
 from sixnd.errors import UsageError, near_miss
-from sixnd.formats import Format, get_format
+from sixnd.formats import Format, bits_per_value, get_format
 from sixnd.notation.program import Numerics
 
 
@@ -112,7 +114,34 @@ def state_format(precision: Precision, optimizer: Optimizer) -> Format:
     return optimizer.format or precision.state
 
 
-def _row(file: str, name: str, what: str) -> dict[str, object] | object:
+def stored_per_param(precision: Precision, optimizer: Optimizer, *, trains: bool = True) -> dict[str, Fraction]:
+    """Bytes that are kept for each parameter of a matrix, by what they are.
+
+    >>> {name: int(n) for name, n in stored_per_param(get_precision("bf16"), get_optimizer("adamw")).items()}
+    {'parameter': 2, 'gradient': 2, 'optimizer': 8}
+    """
+    bits = {"parameter": bits_per_value(precision.parameter)}
+    if trains:
+        bits["gradient"] = bits_per_value(precision.gradient or precision.compute)
+        if precision.master is not None:
+            bits["master"] = bits_per_value(precision.master)
+        if optimizer.matrix_update.states and not optimizer.matrix_update.factored:
+            bits["optimizer"] = optimizer.matrix_update.states * bits_per_value(state_format(precision, optimizer))
+    return {name: n / 8 for name, n in bits.items()}
+
+
+def bytes_per_param_text(precision: Precision, optimizer: Optimizer, *, trains: bool = True) -> str:
+    """The same, spelled out.
+
+    >>> bytes_per_param_text(get_precision("bf16-master"), get_optimizer("adamw"))
+    '2 parameter + 2 gradient + 4 master + 8 optimizer = 16'
+    """
+    stored = stored_per_param(precision, optimizer, trains=trains)
+    words = " + ".join(f"{float(n):g} {name}" for name, n in stored.items())
+    return f"{words} = {float(sum(stored.values())):g}"
+
+
+def _row(file: str, name: str, what: str) -> dict[str, Any]:
     table = _table(file)
     if name.lower() not in table:
         raise UsageError(f"unknown {what} {name!r}{near_miss(name, table)} Known: {', '.join(table)}")
@@ -120,5 +149,5 @@ def _row(file: str, name: str, what: str) -> dict[str, object] | object:
 
 
 @cache
-def _table(file: str) -> dict[str, dict[str, object]]:
+def _table(file: str) -> dict[str, dict[str, Any]]:
     return tomllib.loads((resources.files("sixnd.planning") / file).read_text())

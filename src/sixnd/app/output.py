@@ -1,0 +1,50 @@
+"""How is a report handed over? One set of options for every command, and the one place that prints."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from sixnd.reporting.report import Report
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Output:
+    """What to print and write. Without any of these: a table for people."""
+
+    json: Annotated[bool, Parameter(negative="", help="Print JSON: raw numbers, keys that end in their unit.")] = False
+    md: Annotated[bool, Parameter(negative="", help="Print Markdown.")] = False
+    csv: Annotated[bool, Parameter(negative="", help="Print the main table as CSV.")] = False
+    html: Annotated[Path | None, Parameter(help="Also write one self-contained page.")] = None
+
+
+def emit(report: Report, output: Output) -> None:
+    """Print a report in the form asked for, and write the page if one was."""
+    if output.html is not None:
+        from sixnd.reporting import html
+        from sixnd.reporting.files import write_text
+
+        write_text(output.html, html.render(report))
+    if output.json:
+        import msgspec
+
+        text = msgspec.json.format(msgspec.json.encode(report.data), indent=2).decode()
+    elif output.md:
+        from sixnd.reporting import markdown
+
+        text = markdown.render(report)
+    elif output.csv:
+        from sixnd.reporting import csv_file
+
+        text = csv_file.render(report)
+    else:
+        from sixnd.reporting.terminal import print_report
+
+        print_report(report)
+        return
+    sys.stdout.write(text if text.endswith("\n") else text + "\n")

@@ -1,0 +1,147 @@
+"""How long does a step take, ideally and by estimate, and what bounds it?
+
+*Ideal* is the lecture's roofline: each op takes max(FLOPs / peak, bytes / bandwidth), nothing waits, and all
+communication hides behind computation. *Estimated* prices the same ops with the share of peak and of bandwidth that
+has been reached in published measurements, adds a launch overhead for each, and hides only such communication as the
+schedule can hide: gathers of parameters and reductions of gradients overlap with the rest of forward and backward; a
+collective that a line itself waits for does not.
+
+Where a fused kernel skips masked pairs, it is priced by the pairs that are left.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sixnd.ledger import Ledger, Op
+from sixnd.machines import Cluster, Rates, collective_seconds, engine_rates
+from sixnd.planning.answers import Bound, Operation
+
+# An evaluation of exp, tanh or rsqrt counts as this many vector FLOPs when it is priced: GELU's 8 adds and multiplies
+# and one tanh then make the lecture's "about 20 operations".
+TRANSCENDENTAL_FLOPS = 12
+_OVERLAPPED = (".parameters", ".gradients")
+
+
+@dataclass(frozen=True)
+class Price:
+    """One op's times, all its repetitions together. `seconds` is the estimate without what is hidden."""
+
+    op: Op
+    count: int
+    ideal_seconds: float
+    seconds: float
+    overhead_seconds: float
+    bound: str
+
+    @property
+    def overlaps(self) -> bool:
+        """Whether it is communication that runs beside computation."""
+        return self.op.collective is not None and self.op.path.endswith(_OVERLAPPED)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """The times of a whole step."""
+
+    prices: tuple[Price, ...]
+    ideal_seconds: float
+    seconds: float
+    communication_seconds: float
+    exposed_seconds: float
+    bound: Bound
+
+
+def estimate(ledger: Ledger, cluster: Cluster) -> Estimate:
+    """Price every op of a step on a cluster."""
+    rates: dict[str, Rates] = {}
+    prices = tuple(price(op, count, cluster, rates) for op, count in ledger.counted)
+    communication = sum(p.seconds for p in prices if p.op.collective)
+    hidden = sum(p.seconds for p in prices if p.overlaps)
+    work = sum(p.seconds for p in prices if not p.op.collective)
+    cover = sum(p.seconds for p in prices if not p.op.collective and p.op.phase != "optimizer")
+    exposed = communication - hidden + max(0.0, hidden - cover)
+    ideal_work = sum(p.ideal_seconds for p in prices if not p.op.collective)
+    ideal_communication = sum(p.ideal_seconds for p in prices if p.op.collective)
+    seconds = work + exposed
+    return Estimate(
+        prices,
+        max(ideal_work, ideal_communication),
+        seconds,
+        communication,
+        exposed,
+        _bound(prices, exposed, seconds),
+    )
+
+
+def price(op: Op, count: int, cluster: Cluster, known: dict[str, Rates]) -> Price:
+    """Price one op done `count` times; `known` are the rates looked up so far, by engine."""
+    if op.collective is not None:
+        move = op.collective
+        each = collective_seconds(move.name, move.n_bytes, move.group_size, cluster)
+        return Price(op, count, each * count, each * count, 0.0, "communication")
+    if op.engine not in known:
+        known[op.engine] = engine_rates(cluster.machine, _engine(op))
+    rates, cost = known[op.engine], op.cost
+    matrix = cost.masked_matrix_flops if op.skips_masked else cost.matrix_flops
+    vector = cost.vector_flops + cost.comparisons + TRANSCENDENTAL_FLOPS * cost.transcendentals
+    if op.skips_masked and cost.matrix_flops:
+        vector = vector * cost.masked_matrix_flops // cost.matrix_flops
+    compute = matrix / rates.peak_flop_per_second + vector / rates.vector_flop_per_second
+    memory = cost.moved_bytes / rates.bytes_per_second
+    real_compute = matrix / rates.reached_flop_per_second + vector / rates.vector_flop_per_second
+    real_memory = cost.moved_bytes / rates.reached_bytes_per_second
+    launches = 0.0 if not (matrix or vector or cost.moved_bytes) else rates.overhead_seconds
+    bound = "compute" if real_compute >= real_memory else "memory"
+    if launches > max(real_compute, real_memory):
+        bound = "overhead"
+    each = launches + max(real_compute, real_memory)
+    return Price(op, count, max(compute, memory) * count, each * count, launches * count, bound)
+
+
+def _engine(op: Op) -> str:
+    """Work on other formats than numbers (indices, masks) runs where float32 does; only its bytes count."""
+    return "float32" if op.engine in ("int64", "bool", "uint8") else op.engine
+
+
+def _bound(prices: Iterable[Price], exposed: float, seconds: float) -> Bound:
+    if seconds <= 0:
+        return Bound(0.0, 0.0, 0.0, 1.0)
+    shares: dict[str, float] = defaultdict(float)
+    for p in prices:
+        if p.op.collective is None:
+            shares["overhead"] += p.overhead_seconds
+            shares["memory" if p.bound == "memory" else "compute"] += p.seconds - p.overhead_seconds
+    return Bound(
+        shares["compute"] / seconds, shares["memory"] / seconds, exposed / seconds, shares["overhead"] / seconds
+    )
+
+
+def operations(prices: Iterable[Price]) -> tuple[Operation, ...]:
+    """One row for each operation of the model: the ops of one path, kind and phase together, totals over the count."""
+    groups: dict[tuple[str, str, str], list[Price]] = {}
+    for p in prices:
+        groups.setdefault((p.op.path, p.op.kind, p.op.phase), []).append(p)
+    return tuple(_operation(path, kind, phase, group) for (path, kind, phase), group in groups.items())
+
+
+def _operation(path: str, kind: str, phase: str, group: list[Price]) -> Operation:
+    flops = sum(p.op.cost.flops * p.count for p in group)
+    moved = sum((p.op.cost.moved_bytes or p.op.cost.wire_bytes) * p.count for p in group)
+    longest = max(group, key=lambda p: p.seconds)
+    return Operation(
+        path,
+        kind,
+        phase,
+        max(p.count for p in group),
+        flops,
+        moved,
+        flops / moved if moved else 0.0,
+        sum(p.seconds for p in group),
+        sum(p.ideal_seconds for p in group),
+        longest.bound,
+        longest.op.line,
+        longest.op.formula,
+    )

@@ -1,0 +1,69 @@
+"""What is assumed in an account, and what is not counted? Said with every answer."""
+
+from __future__ import annotations
+
+from sixnd.machines import Cluster, engine_rates
+from sixnd.models.architecture import Experts
+from sixnd.planning.build import Built
+from sixnd.planning.estimate import Estimate
+from sixnd.planning.memory import CONTEXT_BYTES, FRAGMENTATION
+from sixnd.units import format_bytes, format_percent, format_seconds
+
+
+
+def assumed(built: Built, cluster: Cluster, estimated: Estimate) -> tuple[str, ...]:
+    """The assumptions that shaped this answer."""
+    return (*built.model.notes, *_work(built), *_memory(built), *_time(built, cluster, estimated))
+
+
+def uncounted(built: Built) -> tuple[str, ...]:
+    """What happens in a real step and is in no number here."""
+    common = ["data loading and logging", "rotary tables and constant multipliers"]
+    if built.plan.phase == "train":
+        common += ["gradient clipping", "loss scaling"] if "fp16" in built.plan.precision else ["gradient clipping"]
+    else:
+        common += ["sampling", "the engine's scheduler"]
+    return tuple(common)
+
+
+def _work(built: Built) -> list[str]:
+    plan = built.plan
+    said = [f"precision {plan.precision}: {built.precision.source}"]
+    kernels = {"flash": "a fused kernel that stores no scores", "math": "line by line, every score stored"}
+    said.append(f"attention {plan.attention}: {kernels[plan.attention]}; FLOPs count every query x key pair")
+    if plan.phase == "train":
+        form = "many-tensor form, with a temporary" if plan.foreach else "fused form, no temporary"
+        said.append(f"optimizer {plan.optimizer}, {form}: {built.optimizer.source}")
+        said.append("loss in float32 over all positions: logits are widened and log-probabilities kept")
+    else:
+        said.append("caches hold what each layer can attend to; engines may reserve the full context (kv_cache_reserved)")
+    if any(isinstance(layer.feed_forward, Experts) for layer in built.model.layers):
+        said.append("experts are balanced: every one gets the same number of tokens")
+    if plan.recompute.policy == "selective" and plan.attention == "flash":
+        said.append("selective recompute saves next to nothing under flash attention: no scores are kept in the first place")
+    return said
+
+
+def _memory(built: Built) -> list[str]:
+    said = [
+        f"reserved = peak + {format_percent(FRAGMENTATION)} of what comes and goes (allocator rounding and fragments); "
+        f"device = reserved + {format_bytes(CONTEXT_BYTES)} (context and libraries). Assumptions, not measurements"
+    ]
+    if built.plan.shard == "zero3" and built.sharding.parameters:
+        said.append("parameters are gathered block by block, the next block's while one computes, and let go after use")
+    return said
+
+
+def _time(built: Built, cluster: Cluster, estimated: Estimate) -> list[str]:
+    rates = engine_rates(cluster.machine, built.precision.engine)
+    matmul = rates.reached_flop_per_second / rates.peak_flop_per_second
+    bandwidth = rates.reached_bytes_per_second / rates.bytes_per_second
+    said = [
+        f"estimated time: matmuls at {format_percent(matmul)} of peak ({rates.matmul_source}), memory at "
+        f"{format_percent(bandwidth)} of bandwidth ({rates.bandwidth_source}), {format_seconds(rates.overhead_seconds)} "
+        "to launch each kernel; not yet calibrated on a machine. It is a best case: shapes below the best matmul are slower",
+        f"kernels: {sum(p.count for p in estimated.prices if not p.op.collective):,} launches a step, none of them merged by a compiler",
+    ]
+    if cluster.n_devices > 1 and estimated.communication_seconds:
+        said.append("communication runs in rings at the links' full rate; gathers and gradient reductions overlap with computation")
+    return said

@@ -1,0 +1,27 @@
+"""The first line of an account: the answer, in one sentence."""
+
+from __future__ import annotations
+
+from sixnd.planning.answers import Account
+from sixnd.units import format_bytes, format_percent, format_seconds
+
+
+def verdict(account: Account) -> str:
+    """Say whether it fits, with how much to spare, and how long a step takes; or what is the smallest change."""
+    memory, work, time = account.memory, account.workload, account.time
+    where = f"{work.devices}x{work.on}" if work.devices > 1 else work.on
+    what = {"train": "Training", "prefill": "Prefill of", "decode": "Decoding with"}[work.phase]
+    needs = f"{format_bytes(memory.device_bytes)} of {format_bytes(memory.capacity_bytes)}"
+    each = " each" if work.devices > 1 else ""
+    if memory.fits:
+        rate = f"{time.tokens_per_second:,.0f} tokens/s"
+        mfu = f", MFU {format_percent(time.mfu)}" if work.phase != "decode" else ""
+        return (
+            f"{what} {account.model.name} on {where} fits: {needs}{each}; "
+            f"{format_seconds(time.seconds)} a step (estimated), {rate}{mfu}."
+        )
+    head = f"{what} {account.model.name} on {where} does not fit: it needs {needs}{each}."
+    if not account.remedies:
+        return f"{head} No single change was found that makes it fit."
+    first = account.remedies[0]
+    return f"{head} Smallest change: {first.change} ({first.options})."
