@@ -341,7 +341,8 @@ def _highest(a: Levels, b: Levels) -> Levels:
 
 def _scan_ops(block: Block) -> Profile:
     levels = peak = maxima = _ZERO
-    height, at = -(1 << 200), ("forward", block.path)
+    height = -(1 << 200)
+    at: tuple[Phase, str] = ("forward", block.path)
     for op in block.ops:
         if op.allocates:
             levels = _plus(levels, _held(op.allocates))
@@ -355,7 +356,8 @@ def _scan_ops(block: Block) -> Profile:
 
 def _chained(profiles: list[Profile]) -> Profile:
     net = peak = maxima = _ZERO
-    height, at = -(1 << 200), ("forward", "")
+    height = -(1 << 200)
+    at: tuple[Phase, str] = ("forward", "")
     for profile in profiles:
         here = _plus(net, profile.peak)
         if sum(here) > height:

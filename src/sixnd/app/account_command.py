@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from sixnd.app.output import Output, emit
+from sixnd.app.output import TABLES, Output, emit
 from sixnd.units import parse_count, parse_flop_per_second
 
 if TYPE_CHECKING:
     from sixnd.planning.answers import Account
+    from sixnd.reporting.report import Report
 
 
 def account(
@@ -37,7 +39,7 @@ def account(
     explain: Annotated[bool, Parameter(negative="")] = False,
     vs: str | None = None,
     plot: Path | None = None,
-    output: Output = Output(),
+    output: Output = TABLES,
 ) -> int:
     """What a step of a model costs, how long it takes, and whether it fits.
 
@@ -59,7 +61,8 @@ def account(
         sgd, momentum, adagrad, rmsprop, adam, adamw, adam8bit, adafactor, lion, muon.
     recompute
         What backward makes again: none, selective, full, sqrt or every:K blocks.
-    attention
+
+    Attention:
         flash (no scores stored) or math (all of them).
     accumulation
         Micro-batches for each optimizer step.
@@ -87,9 +90,19 @@ def account(
     from sixnd.planning.account import account as work_out
     from sixnd.reporting.account_report import account_report
 
-    options: dict[str, object] = dict(
-        on=on, batch=batch, seq=seq, phase=phase, precision=precision, optimizer=optimizer, recompute=recompute,
-        attention=attention, accumulation=accumulation, shard=shard, mesh=mesh, foreach=foreach,
+    options: dict[str, Any] = dict(
+        on=on,
+        batch=batch,
+        seq=seq,
+        phase=phase,
+        precision=precision,
+        optimizer=optimizer,
+        recompute=recompute,
+        attention=attention,
+        accumulation=accumulation,
+        shard=shard,
+        mesh=mesh,
+        foreach=foreach,
         mfu_convention=mfu_convention,
         global_batch=None if global_batch is None else parse_count(global_batch, minimum=1, what="--global-batch"),
         tokens=None if tokens is None else parse_count(tokens, minimum=1, what="--tokens"),
@@ -108,3 +121,20 @@ def account(
         report = _with_figures(answer, report, plot, page=output.html is not None)
     emit(report, output)
     return 0 if answer.memory.fits else 1
+
+
+def _with_figures(answer: Account, report: Report, plot: Path | None, page: bool) -> Report:
+    """Draw memory over the step and the roofline; write them where asked, and put them on the page."""
+    from sixnd.reporting import figures
+    from sixnd.reporting.roofline_report import account_points, roofline_figure
+
+    memory = figures.memory_timeline(tuple(answer.ledger.timeline()), answer.memory.capacity_bytes, answer.model.name)
+    roof = roofline_figure((answer.cluster.machine,), account_points(answer))
+    if plot is not None:
+        figures.save(memory, plot)
+        figures.save(roof, plot.with_name(f"{plot.stem}-roofline{plot.suffix}"))
+    return (
+        replace(report, figures={"Memory over the step": figures.svg_text(memory), "Roofline": figures.svg_text(roof)})
+        if page
+        else report
+    )

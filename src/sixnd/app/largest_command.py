@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sixnd.app.output import Output, emit
+from sixnd.app.output import TABLES, Output, emit
 
 
 def largest(
@@ -16,7 +16,7 @@ def largest(
     seq: int | None = None,
     recompute: str = "none",
     layers_like: str = "llama-3-8b",
-    output: Output = Output(),
+    output: Output = TABLES,
 ) -> int:
     """The largest model that a cluster can train, with its activations and without.
 
@@ -45,8 +45,20 @@ def largest(
 
     cluster, like = parse_cluster(on), load_architecture(layers_like)
     chosen = read_choices(
-        like, cluster.n_devices, batch=batch, seq=seq, phase="train", precision=precision, optimizer=optimizer,
-        recompute=recompute, attention="flash", accumulation=1, shard=None, mesh=None, foreach=False, global_batch=None,
+        like,
+        cluster.n_devices,
+        batch=batch,
+        seq=seq,
+        phase="train",
+        precision=precision,
+        optimizer=optimizer,
+        recompute=recompute,
+        attention="flash",
+        accumulation=1,
+        shard=None,
+        mesh=None,
+        foreach=False,
+        global_batch=None,
     )
     emit(largest_report(largest_model(cluster, like, replace(chosen.plan)), cluster, chosen.plan, chosen.notes), output)
     return 0

@@ -23,6 +23,10 @@ class Output:
     html: Annotated[Path | None, Parameter(help="Also write one self-contained page.")] = None
 
 
+TABLES = Output()
+"""The default: tables for people."""
+
+
 def emit(report: Report, output: Output) -> None:
     """Print a report in the form asked for, and write the page if one was."""
     if output.html is not None:

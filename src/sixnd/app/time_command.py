@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sixnd.app.output import Output, emit
+from sixnd.app.output import TABLES, Output, emit
 from sixnd.units import parse_count, parse_devices, parse_flop_per_second, parse_fraction, parse_seconds
 
 
@@ -15,7 +15,7 @@ def time(
     days: str | None = None,
     precision: str = "bf16",
     peak: str | None = None,
-    output: Output = Output(),
+    output: Output = TABLES,
 ) -> int:
     """How long a training run takes. Leave out any one of params, tokens, mfu and days, and it is worked out.
 
@@ -48,7 +48,9 @@ def time(
         params=None if params is None else parse_count(params, minimum=1, what="--params"),
         tokens=None if tokens is None else parse_count(tokens, minimum=1, what="--tokens"),
         mfu=None if mfu is None else parse_fraction(mfu, "--mfu"),
-        days=None if days is None else parse_seconds(f"{days}d" if days.replace(".", "", 1).isdigit() else days) / 86400,
+        days=None
+        if days is None
+        else parse_seconds(f"{days}d" if days.replace(".", "", 1).isdigit() else days) / 86400,
         devices_given=on.strip().lower() != parse_devices(on).machine,
         engine=precision,
     )

@@ -17,7 +17,7 @@ from sixnd.machines.record import Machine
 
 _HEADER = re.compile(r"^\[([^\]\n]+)\]$", re.MULTILINE)
 _SEPARATORS = re.compile(r"[\s_-]+")
-_VENDOR_WORDS = re.compile(r"\b(?:nvidia|geforce|tesla|amd|instinct|google|aws|intel|apple)\b")
+_VENDOR_WORDS = re.compile(r"\b(?:nvidia|geforce|tesla|amd|google|aws|intel|apple)\b")
 
 
 def squeezed(name: str) -> str:

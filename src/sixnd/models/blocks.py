@@ -129,12 +129,12 @@ def layer_program(model: Architecture, layer: Layer, path: str, work: Workload) 
     placement = model.norm_placement
     if placement in ("parallel", "parallel-two"):
         h = _norm(p, model, "norm", x)
-        g = h if placement == "parallel" else _norm(p, model, "feed_forward_norm", x)
+        g = h if placement == "parallel" else _norm(p, model, "mlp_norm", x)
         a = _drop(p, model, work, "attention.dropout", _attention(p, model, layer, h, work))
-        f = _drop(p, model, work, "feed_forward.dropout", _feed_forward(p, layer, g))
+        f = _drop(p, model, work, "mlp.dropout", _feed_forward(p, layer, g))
         p.exit = _add(p, "residual", _add(p, "branches", a, f), x)
         return p
-    for name in ("attention", "feed_forward"):
+    for name in ("attention", "mlp"):
         before = placement in ("pre", "sandwich")
         h = _norm(p, model, f"{name}_norm", x) if before else x
         y = _attention(p, model, layer, h, work) if name == "attention" else _feed_forward(p, layer, h)
@@ -183,7 +183,9 @@ def _attention(p: Program, model: Architecture, layer: Layer, x: Tensor, work: W
     p.region = "attention core"
     if absorbed:
         line = "batch query kv group d_latent, batch key d_latent, batch key kv_rank -> batch query kv group kv_rank"
-        out = p.apply(kinds.LATENT_ATTENTION, "attention.core", line, q, k, v, mask=Mask(window=layer.window), work=_SCORES)
+        out = p.apply(
+            kinds.LATENT_ATTENTION, "attention.core", line, q, k, v, mask=Mask(window=layer.window), work=_SCORES
+        )
     else:
         out = _core(p, model, layer, q, k, v, work)
     p.region = ""
@@ -217,23 +219,37 @@ def _core(p: Program, model: Architecture, layer: Layer, q: Tensor, k: Tensor, v
 
 def _qkv(p: Program, model: Architecture, layer: Layer, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     a = layer.attention
-    q = p.linear("attention.q", "batch seq d_model, d_model kv group d_head -> batch seq kv group d_head", x, bias=a.qkv_bias)
+    q = p.linear(
+        "attention.q", "batch seq d_model, d_model kv group d_head -> batch seq kv group d_head", x, bias=a.qkv_bias
+    )
     k = p.linear("attention.k", "batch seq d_model, d_model kv d_head -> batch seq kv d_head", x, bias=a.qkv_bias)
     v = p.linear("attention.v", "batch seq d_model, d_model kv d_value -> batch seq kv d_value", x, bias=a.qkv_bias)
     if a.qk_norm != "none":
-        dims = {"head": ("d_head", "d_head"), "every-head": ("kv group d_head", "kv d_head"), "all": ("kv group d_head", "kv d_head")}
+        dims = {
+            "head": ("d_head", "d_head"),
+            "every-head": ("kv group d_head", "kv d_head"),
+            "all": ("kv group d_head", "kv d_head"),
+        }
         for_q, for_k = dims[a.qk_norm]
         q = _norm(p, model, "attention.q_norm", q, for_q, a.qk_norm_kind)
         k = _norm(p, model, "attention.k_norm", k, for_k, a.qk_norm_kind)
     if a.v_norm:
         v = _norm(p, model, "attention.v_norm", v, "", "rms")
     if model.positions == "rotary" and layer.rotary:
-        q = p.apply(kinds.ROTARY, "attention.q_rotary", _same("batch seq kv group d_head"), q, work="batch seq kv group d_rotary")
+        q = p.apply(
+            kinds.ROTARY,
+            "attention.q_rotary",
+            _same("batch seq kv group d_head"),
+            q,
+            work="batch seq kv group d_rotary",
+        )
         k = p.apply(kinds.ROTARY, "attention.k_rotary", _same("batch seq kv d_head"), k, work="batch seq kv d_rotary")
     return q, k, v
 
 
-def _latent_qkv(p: Program, model: Architecture, a: Attention, x: Tensor, work: Workload) -> tuple[Tensor, Tensor, Tensor]:
+def _latent_qkv(
+    p: Program, model: Architecture, a: Attention, x: Tensor, work: Workload
+) -> tuple[Tensor, Tensor, Tensor]:
     """MLA. In decode the up-projections of k and v are moved onto the query and the output (DeepSeek-V2 2024, 2.1.2)."""
     assert a.latent is not None
     if a.latent.q_rank:
@@ -242,7 +258,9 @@ def _latent_qkv(p: Program, model: Architecture, a: Attention, x: Tensor, work: 
         q = p.linear("attention.q_up", "batch seq q_rank, q_rank kv group d_head -> batch seq kv group d_head", c)
     else:
         q = p.linear("attention.q", "batch seq d_model, d_model kv group d_head -> batch seq kv group d_head", x)
-    q = p.apply(kinds.ROTARY, "attention.q_rotary", _same("batch seq kv group d_head"), q, work="batch seq kv group d_rope")
+    q = p.apply(
+        kinds.ROTARY, "attention.q_rotary", _same("batch seq kv group d_head"), q, work="batch seq kv group d_rope"
+    )
     down = "batch seq d_model, d_model kv_rank -> batch seq kv_rank"
     latent = p.linear("attention.kv_down", down, x, bias=a.qkv_bias)
     turned = p.linear("attention.k_rope", "batch seq d_model, d_model d_rope -> batch seq d_rope", x, bias=a.qkv_bias)
@@ -285,11 +303,20 @@ def _feed_forward(p: Program, layer: Layer, x: Tensor) -> Tensor:
     ff = layer.feed_forward
     if isinstance(ff, Experts):
         return _experts(p, ff, x)
-    return _dense(p, "feed_forward", "batch seq", "d_model", "d_ff", ff, x)
+    return _dense(p, "mlp", "batch seq", "d_model", "d_ff", ff, x)
 
 
-def _dense(p: Program, path: str, rows: str, d_in: str, d_ff: str, ff: FeedForward | Experts, x: Tensor,
-           expert: str = "", share: Share | None = None) -> Tensor:
+def _dense(
+    p: Program,
+    path: str,
+    rows: str,
+    d_in: str,
+    d_ff: str,
+    ff: FeedForward | Experts,
+    x: Tensor,
+    expert: str = "",
+    share: Share | None = None,
+) -> Tensor:
     """Up, activate, down; gated where there are two ways up. `rows` are the tokens, or experts' slots."""
     own = f"{expert} " if expert else ""
     up_line = f"{rows} {d_in}, {own}{d_in} {d_ff} -> {rows} {d_ff}"
@@ -309,11 +336,27 @@ def _experts(p: Program, ff: Experts, x: Tensor) -> Tensor:
     bias = ff.router_bias
     scores = p.linear("router", "batch seq d_model, d_model expert -> batch seq expert", x, bias=bias)
     chosen = p.apply(kinds.ROUTE, "router.top", "batch seq expert -> batch seq top_k", scores, work="batch seq expert")
-    slots = p.apply(kinds.DISPATCH, "experts.dispatch", "batch seq d_model, batch seq top_k -> expert slot d_model", x, chosen, work="expert slot d_model")
+    slots = p.apply(
+        kinds.DISPATCH,
+        "experts.dispatch",
+        "batch seq d_model, batch seq top_k -> expert slot d_model",
+        x,
+        chosen,
+        work="expert slot d_model",
+    )
     h = _dense(p, "experts", "expert slot", "d_model", "d_expert", ff, slots, "expert", _experts_read)
-    y = p.apply(kinds.COMBINE, "experts.combine", "expert slot d_model, batch seq top_k -> batch seq d_model", h, chosen, work="expert slot d_model")
+    y = p.apply(
+        kinds.COMBINE,
+        "experts.combine",
+        "expert slot d_model, batch seq top_k -> batch seq d_model",
+        h,
+        chosen,
+        work="expert slot d_model",
+    )
     if ff.d_shared:
-        shared = _dense(p, "shared_expert", "batch seq", "d_model", "d_shared", FeedForward(ff.d_shared, ff.gated, ff.activation), x)
+        shared = _dense(
+            p, "shared_expert", "batch seq", "d_model", "d_shared", FeedForward(ff.d_shared, ff.gated, ff.activation), x
+        )
         if ff.shared_gate:
             gate = p.linear("shared_expert.weight", "batch seq d_model, d_model one -> batch seq one", x)
             gate = p.apply(kinds.SIGMOID, "shared_expert.sigmoid", _same("batch seq one"), gate)
@@ -330,13 +373,18 @@ def _experts_read(sizes: Sizes) -> Fraction:
     return Fraction(1) - Fraction(float(idle) ** tokens)
 
 
-def _norm(p: Program, model: Architecture, path: str, x: Tensor, dims: str = "d_model", norm: NormKind | None = None) -> Tensor:
+def _norm(
+    p: Program, model: Architecture, path: str, x: Tensor, dims: str = "d_model", norm: NormKind | None = None
+) -> Tensor:
     """Normalise over the last name; `dims` are those of the weight."""
     norm = norm or model.norm
     rows = " ".join(x.dims)
     plain = norm == "layer-without-weight" or not dims
-    kind = (kinds.RMS_NORM_PLAIN if plain else kinds.RMS_NORM) if norm == "rms" else (
-        kinds.LAYER_NORM_PLAIN if plain else kinds.LAYER_NORM)
+    kind = (
+        (kinds.RMS_NORM_PLAIN if plain else kinds.RMS_NORM)
+        if norm == "rms"
+        else (kinds.LAYER_NORM_PLAIN if plain else kinds.LAYER_NORM)
+    )
     if plain:
         return p.apply(kind, path, f"{rows} -> {rows}", x)
     weights = [p.parameter(f"{path}.weight", dims)]

@@ -89,8 +89,9 @@ def _check_sizes(settings: Settings) -> None:
     """Hold the sizes that must fit one another to it."""
     heads, kv_heads = settings.number("heads"), settings.number("kv_heads")
     if heads % kv_heads:
+        whose = "" if "kv_heads" in settings.sources else f" (the default of family {settings.family.name!r})"
         raise ConfigError(
-            f"{settings.key('kv_heads')!r} = {kv_heads} does not divide {settings.key('heads')!r} = {heads}"
+            f"{settings.key('kv_heads')!r} = {kv_heads}{whose} does not divide {settings.key('heads')!r} = {heads}"
         )
     top_k, n_experts = settings.number("top_k"), settings.number("n_experts")
     if n_experts and not 1 <= top_k <= n_experts:

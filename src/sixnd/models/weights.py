@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
-from sixnd.errors import ConfigError, near_miss
+from sixnd.errors import ConfigError
 from sixnd.models.json_file import parse_json, read_json
 from sixnd.models.settings import shown
 
@@ -137,8 +137,7 @@ def _span(file: Path, name: str, entry: object) -> tuple[int, WeightTensor]:
         raise ConfigError(f"{where} must have dtype, shape and data_offsets; got {shown(entry)}")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        close = near_miss(dtype, DTYPES) if isinstance(dtype, str) else ""
-        raise ConfigError(f"{where}: dtype {shown(dtype)} is not one of {', '.join(DTYPES)}{close}")
+        raise ConfigError(f"{where}: dtype {shown(dtype)} is not one of {', '.join(DTYPES)}")
     if not _whole_numbers(shape):
         raise ConfigError(f"{where}: shape must be a list of whole numbers; got {shown(shape)}")
     if not _whole_numbers(offsets) or len(offsets) != 2:

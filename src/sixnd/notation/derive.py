@@ -145,8 +145,17 @@ class Derivation:
             after = spec if name == "all_reduce" else self._resized(spec, int(spec.n_elements * grows), name)
             move = collective(name, axes, max(spec.n_bytes, after.n_bytes), mesh)
             drafts.append(
-                Draft(name, spec.name, phase, [spec], [after], [] if after is spec else [after],
-                      Cost(wire_bytes=wire_bytes(move)), spec.format.name, collective=move)
+                Draft(
+                    name,
+                    spec.name,
+                    phase,
+                    [spec],
+                    [after],
+                    [] if after is spec else [after],
+                    Cost(wire_bytes=wire_bytes(move)),
+                    spec.format.name,
+                    collective=move,
+                )
             )
             spec = after
         taken = self._sliced(spec, have.layout, want)
@@ -162,7 +171,9 @@ class Derivation:
         fresh = [axis for axes in want.split for axis in axes if axis not in held]
         if not fresh:
             return spec
-        return TensorSpec(spec.name, spec.dims, spec.n_elements // self.sharding.mesh.size(tuple(fresh)), spec.format, spec.role)
+        return TensorSpec(
+            spec.name, spec.dims, spec.n_elements // self.sharding.mesh.size(tuple(fresh)), spec.format, spec.role
+        )
 
     def _exchange_state(self, s: Statement, operand: Placed, splits: dict[str, Axes]) -> None:
         """Where the reduced name of a softmax, norm or loss is split, devices exchange one state per row."""
@@ -173,7 +184,17 @@ class Derivation:
         n_bytes = 4 * s.kind.state * rows
         move = collective("all_reduce", splits[reduced], n_bytes, self.sharding.mesh)
         self.forward.append(
-            Draft("all_reduce", f"{s.path}.state", "forward", [], [], [], Cost(wire_bytes=wire_bytes(move)), "float32", collective=move)
+            Draft(
+                "all_reduce",
+                f"{s.path}.state",
+                "forward",
+                [],
+                [],
+                [],
+                Cost(wire_bytes=wire_bytes(move)),
+                "float32",
+                collective=move,
+            )
         )
 
     def _sizes(self, splits: dict[str, Axes]) -> Sizes:
@@ -186,7 +207,9 @@ class Derivation:
             local[name] = local[name] // mesh.size(axes)
         return local
 
-    def _forward_draft(self, s: Statement, splits: dict[str, Axes], reads: list[TensorSpec], made: list[Placed]) -> Draft:
+    def _forward_draft(
+        self, s: Statement, splits: dict[str, Axes], reads: list[TensorSpec], made: list[Placed]
+    ) -> Draft:
         flops = costs.forward_flops(s, self._sizes(splits))
         writes = [place.spec for place in made]
         fresh = writes[1:] if s.kind.in_place else [w for w in writes if w.role != "kv_cache"]
@@ -196,8 +219,19 @@ class Derivation:
         if s.share is not None:
             read += int(reads[1].n_bytes * s.share(self.sizes)) - reads[1].n_bytes
         written = 0 if s.kind.in_place else sum(spec.n_bytes for spec in writes)
-        return Draft(s.kind.name, s.path, "forward", reads, writes, fresh, _cost(flops, read, written),
-                     self._engine(s), s.line, flops.formula, skips_masked=bool(s.kind.inner))
+        return Draft(
+            s.kind.name,
+            s.path,
+            "forward",
+            reads,
+            writes,
+            fresh,
+            _cost(flops, read, written),
+            self._engine(s),
+            s.line,
+            flops.formula,
+            skips_masked=bool(s.kind.inner),
+        )
 
     def _rows_bytes(self, s: Statement, reads: list[TensorSpec], splits: dict[str, Axes]) -> int:
         """Bytes of the rows that a gather reads: one for each of its results."""
@@ -219,7 +253,9 @@ class Derivation:
         begun: set[str] = set()
         out = self.program.exit
         if out is not None and out.needs_grad:
-            self.gradients[out] = Placed(_as(self.tensors[out].spec, "activation_gradient", "grad"), self.tensors[out].layout)
+            self.gradients[out] = Placed(
+                _as(self.tensors[out].spec, "activation_gradient", "grad"), self.tensors[out].layout
+            )
         for s in reversed(self.program.statements):
             if s.region and s.region not in begun and recomputes(s.region):
                 begun.add(s.region)
@@ -273,8 +309,19 @@ class Derivation:
         if s.kind.recomputes:
             again_flops = costs.recomputed_flops(s, sizes)
             self.backward.append(
-                Draft(s.kind.name, f"{s.path}.scores", "recompute", [], [], [], _cost(again_flops, 0, 0),
-                      self._engine(s), s.line, again_flops.formula, skips_masked=True)
+                Draft(
+                    s.kind.name,
+                    f"{s.path}.scores",
+                    "recompute",
+                    [],
+                    [],
+                    [],
+                    _cost(again_flops, 0, 0),
+                    self._engine(s),
+                    s.line,
+                    again_flops.formula,
+                    skips_masked=True,
+                )
             )
         if wanted:
             self._add_backward(s, reads, made, costs.backward_flops(s, sizes))
@@ -302,8 +349,19 @@ class Derivation:
         writes = [place.spec for place in made]
         read, written = sum(t.n_bytes for t in _distinct(reads)), sum(t.n_bytes for t in writes)
         self.backward.append(
-            Draft(s.kind.name, s.path, "backward", reads, writes, list(writes), _cost(flops, read, written),
-                  self._engine(s), s.line, flops.formula, skips_masked=bool(s.kind.inner))
+            Draft(
+                s.kind.name,
+                s.path,
+                "backward",
+                reads,
+                writes,
+                list(writes),
+                _cost(flops, read, written),
+                self._engine(s),
+                s.line,
+                flops.formula,
+                skips_masked=bool(s.kind.inner),
+            )
         )
 
     def _give(self, tensor: Tensor, gradient: Placed) -> None:
@@ -328,7 +386,9 @@ class Derivation:
         held = self.parameter_gradients.get(tensor)
         if held is None and self.accumulates(tensor) and not self.sharding.gradients:
             spec = gradient.spec
-            held = Placed(TensorSpec(f"{tensor.name}.grad", spec.dims, spec.n_elements, spec.format, "gradient"), gradient.layout)
+            held = Placed(
+                TensorSpec(f"{tensor.name}.grad", spec.dims, spec.n_elements, spec.format, "gradient"), gradient.layout
+            )
         if held is not None:
             gradient = self._accumulated(tensor.name, held, gradient)
         self.parameter_gradients[tensor] = gradient
@@ -342,16 +402,36 @@ class Derivation:
             allocates = [into.spec]
         n, n_bytes = into.spec.n_elements, into.spec.n_bytes
         self.backward.append(
-            Draft("accumulate", f"{name}.grad", "backward", [have.spec, more.spec], [into.spec], allocates,
-                  Cost(vector_flops=n, read_bytes=2 * n_bytes, written_bytes=n_bytes), into.spec.format.name)
+            Draft(
+                "accumulate",
+                f"{name}.grad",
+                "backward",
+                [have.spec, more.spec],
+                [into.spec],
+                allocates,
+                Cost(vector_flops=n, read_bytes=2 * n_bytes, written_bytes=n_bytes),
+                into.spec.format.name,
+            )
         )
         return Placed(into.spec, into.layout)
 
 
 def again(draft: Draft) -> Draft:
     """The same op, done a second time."""
-    return Draft(draft.kind, draft.path, "recompute", draft.reads, draft.writes, draft.allocates, draft.cost,
-                 draft.engine, draft.line, draft.formula, draft.collective, draft.skips_masked)
+    return Draft(
+        draft.kind,
+        draft.path,
+        "recompute",
+        draft.reads,
+        draft.writes,
+        draft.allocates,
+        draft.cost,
+        draft.engine,
+        draft.line,
+        draft.formula,
+        draft.collective,
+        draft.skips_masked,
+    )
 
 
 def _results(s: Statement) -> list[tuple[Tensor, Names]]:

@@ -13,7 +13,7 @@ from sixnd.ledger import Block, Collective, Cost, Phase, TensorSpec
 from sixnd.notation.derive import Derivation, Draft
 from sixnd.notation.liveness import finish, read_before_made
 from sixnd.notation.program import Program, Sizes, Tensor
-from sixnd.notation.shard import Sharding, collective, wire_bytes
+from sixnd.notation.shard import CollectiveName, Sharding, collective, wire_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +64,9 @@ class Derived:
         """Whether this block's own backward reads its result."""
         return self.exit_name in self.kept
 
-    def forward(self, *, keep: bool, entry_owned: bool, phase: Phase = "forward", drop_exit: bool = False, release: bool = True) -> Block:
+    def forward(
+        self, *, keep: bool, entry_owned: bool, phase: Phase = "forward", drop_exit: bool = False, release: bool = True
+    ) -> Block:
         """Forward, keeping for backward or not. `entry_owned`: the entry is freed here once nothing reads it."""
         key = ("forward", keep, entry_owned, phase, drop_exit, release)
         if key not in self._blocks:
@@ -85,14 +87,20 @@ class Derived:
         key = ("backward", entry_owned, gather)
         if key not in self._blocks:
             derivation = self.derivation
-            kept = [spec for name, spec in self.kept.items() if entry_owned or self.entry is None or name != self.entry.name]
+            kept = [
+                spec for name, spec in self.kept.items() if entry_owned or self.entry is None or name != self.entry.name
+            ]
             given = [t for t in read_before_made(derivation.backward).values() if t.name == f"{self.exit_name}.grad"]
             leaves = {derivation.gradients[t].spec.name for t in derivation.gradients if t is self.program.entry}
             if self.entry is not None and not entry_owned:
                 leaves.add(self.entry.name)
             drafts = [*(self._gather("backward") if gather else []), *derivation.backward, *self._reductions()]
             self._blocks[key] = finish(
-                self.program.path, drafts, arrives=[*kept, *given], keeps=leaves, held=[*derivation.gathers, *self._next]
+                self.program.path,
+                drafts,
+                arrives=[*kept, *given],
+                keeps=leaves,
+                held=[*derivation.gathers, *self._next],
             )
         return self._blocks[key]
 
@@ -128,7 +136,7 @@ class Derived:
             if scatters:
                 drafts.extend(self._scatter(path, axes, specs, total))
             elif self.reduces:
-                name = "reduce_scatter" if set(self.sharding.optimizer) & set(axes) else "all_reduce"
+                name: CollectiveName = "reduce_scatter" if set(self.sharding.optimizer) & set(axes) else "all_reduce"
                 move = collective(name, axes, total, self.sharding.mesh)
                 drafts.append(_exchange(path, "backward", specs, specs, [], move, wire_bytes(move)))
         return drafts
@@ -153,6 +161,13 @@ class Derived:
         return tuple((p, tensors[p].spec.n_elements) for p in self.program.parameters if p in tensors)
 
 
-def _exchange(path: str, phase: Phase, reads: list[TensorSpec], writes: list[TensorSpec], allocates: list[TensorSpec],
-              move: Collective, wire: int) -> Draft:
+def _exchange(
+    path: str,
+    phase: Phase,
+    reads: list[TensorSpec],
+    writes: list[TensorSpec],
+    allocates: list[TensorSpec],
+    move: Collective,
+    wire: int,
+) -> Draft:
     return Draft(move.name, path, phase, reads, writes, allocates, Cost(wire_bytes=wire), "bfloat16", collective=move)

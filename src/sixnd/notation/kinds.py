@@ -102,13 +102,9 @@ SIGMOID = Kind("sigmoid", Work(vector=2, transcendentals=1), Work(vector=3), kee
 SOFTCAP = Kind("softcap", Work(vector=2, transcendentals=1), Work(vector=3), keeps=("output",))
 
 # Scaled by 1 / (1 - p) where the mask, one byte an element, says so.
-DROPOUT = Kind(
-    "dropout", Work(vector=1), Work(vector=1), extras=(Extra("mask", "all", "bool", "mask"),), linear=True
-)
+DROPOUT = Kind("dropout", Work(vector=1), Work(vector=1), extras=(Extra("mask", "all", "bool", "mask"),), linear=True)
 # exp(x - max) / sum: subtract, add up, divide; backward y (dy - sum(y dy)).
-SOFTMAX = Kind(
-    "softmax", Work(vector=3, comparisons=1, transcendentals=1), Work(vector=4), keeps=("output",), state=2
-)
+SOFTMAX = Kind("softmax", Work(vector=3, comparisons=1, transcendentals=1), Work(vector=4), keeps=("output",), state=2)
 # x rsqrt(mean x^2) w: square, add up, scale, times w.
 RMS_NORM = Kind(
     "rms-norm",

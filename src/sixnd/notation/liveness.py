@@ -38,7 +38,8 @@ def finish(
 ) -> Block:
     """Give every op what it frees. `arrives` are tensors made earlier and freed here (one that is
     made again is written where it lies); `keeps` are names that stay;
-    `held` are freed by the last op, whoever read them last (parameters gathered for the whole block)."""
+    `held` are freed by the last op, whoever read them last (parameters gathered for the whole block).
+    """
     stays = set(keeps)
     sizes = {spec.name: spec for spec in arrives}
     held_names = {spec.name for spec in held}

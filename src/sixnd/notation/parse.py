@@ -98,7 +98,9 @@ def _tokens(text: str, line: str) -> list[str]:
     while at < len(text):
         match = _TOKEN.match(text, at)
         if not match:
-            raise PatternError(f"cannot read {text[at:].strip()[:20]!r} in {line!r}: names, numbers, '...' and ( ) only")
+            raise PatternError(
+                f"cannot read {text[at:].strip()[:20]!r} in {line!r}: names, numbers, '...' and ( ) only"
+            )
         tokens.append(ELLIPSIS if match[1] else match[0].strip())
         at = match.end()
     return tokens

@@ -121,7 +121,9 @@ class Program:
     entry: Tensor | None = None
     exit: Tensor | None = None
 
-    def input(self, name: str, dims: str, *, needs_grad: bool, format: Format | None = None, role: Role = "activation") -> Tensor:
+    def input(
+        self, name: str, dims: str, *, needs_grad: bool, format: Format | None = None, role: Role = "activation"
+    ) -> Tensor:
         """Name a tensor that comes from outside the block."""
         return Tensor(f"{self.path}.{name}", tuple(dims.split()), format or self.numerics.compute, role, needs_grad)
 

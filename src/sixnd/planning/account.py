@@ -13,7 +13,8 @@ from dataclasses import replace
 
 from sixnd.errors import UsageError
 from sixnd.ledger import Cost, Ledger, Phase
-from sixnd.machines import Cluster, parse_cluster, peak as peak_rate, with_peak
+from sixnd.machines import Cluster, parse_cluster, with_peak
+from sixnd.machines import peak as peak_rate
 from sixnd.models.architecture import Architecture
 from sixnd.models.config import load_architecture
 from sixnd.notation.program import product
@@ -38,6 +39,7 @@ from sixnd.planning.memory import memory_part
 from sixnd.planning.policies import bytes_per_param_text
 from sixnd.planning.remedies import find_remedies, find_room
 from sixnd.planning.verdict import verdict
+
 
 def account(
     model: str | Architecture,
@@ -185,7 +187,6 @@ def recompute_text(plan: Plan) -> str:
 def flops_part(built: Built) -> Flops:
     """FLOPs by phase, and the model's own under every convention."""
     sums: defaultdict[Phase, Cost] = defaultdict(Cost, built.ledger.totals(lambda op: op.phase))
-    phases = [_phase(sums[name]) for name in ("forward", "backward", "recompute", "optimizer")]
     tokens, params = tokens_per_step(built.plan), params_of(built)
     model = sums["forward"].matrix_flops + sums["backward"].matrix_flops
     n_matmul = params.active - (0 if built.model.tied else params.embedding)
@@ -196,7 +197,17 @@ def flops_part(built: Built) -> Flops:
         per_token = {name: value if name == "exact" else value // 3 for name, value in per_token.items()}
     passes = 6 if built.plan.phase == "train" else 2
     total = sum(cost.flops for cost in sums.values())
-    return Flops(*phases, total, model, model // tokens, passes * n_matmul * tokens, per_token)
+    return Flops(
+        _phase(sums["forward"]),
+        _phase(sums["backward"]),
+        _phase(sums["recompute"]),
+        _phase(sums["optimizer"]),
+        total,
+        model,
+        model // tokens,
+        passes * n_matmul * tokens,
+        per_token,
+    )
 
 
 def _phase(cost: Cost) -> PhaseFlops:

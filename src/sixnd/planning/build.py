@@ -59,7 +59,9 @@ class Built:
     @cached_property
     def parameters(self) -> tuple[tuple[Tensor, int], ...]:
         """Every parameter of the whole model with its number of elements, layers written out as a count each."""
-        return tuple((p, product(p.dims, part.sizes) * part.count) for part in self.parts for p in part.program.parameters)
+        return tuple(
+            (p, product(p.dims, part.sizes) * part.count) for part in self.parts for p in part.program.parameters
+        )
 
     @cached_property
     def n_params(self) -> int:
@@ -135,7 +137,9 @@ def _chain(built: Built, *, accumulates: bool, reduces: bool) -> list[Stage]:
         adds = accumulates or (tied and i == 0)
         table = built.parts[0].program.parameters[0]
 
-        def into(tensor: Tensor, every: bool = accumulates, first: bool = tied and i == 0, table: Tensor = table) -> bool:
+        def into(
+            tensor: Tensor, every: bool = accumulates, first: bool = tied and i == 0, table: Tensor = table
+        ) -> bool:
             return every or (first and tensor is table)
 
         selective = built.plan.recompute.policy == "selective"
@@ -191,7 +195,9 @@ def _resident(built: Built) -> tuple[TensorSpec, ...]:
     if built.plan.phase == "train":
         updated = [(part, n) for part, _, n in _stored(built, sharding.optimizer)]
         if precision.master is not None:
-            specs += [TensorSpec(f"{part.program.path}.master", (), n, precision.master, "master") for part, n in updated]
+            specs += [
+                TensorSpec(f"{part.program.path}.master", (), n, precision.master, "master") for part, n in updated
+            ]
         held = state_format(precision, built.optimizer)
         specs += [TensorSpec("optimizer.state", (), n, held, "optimizer") for n in _held(built).state_counts]
     specs += [_cache(built, part, cache) for part in built.parts for cache in part.program.caches]
@@ -216,4 +222,6 @@ def _hidden(tensor: Tensor) -> bool:
 
 def _update(built: Built, body: Iterable[Node]) -> Block:
     gradients = sum(node.profile.net[1] for node in body)
-    return optimizer_block(built.precision, built.optimizer, _held(built), built.sharding, gradients, built.plan.foreach)
+    return optimizer_block(
+        built.precision, built.optimizer, _held(built), built.sharding, gradients, built.plan.foreach
+    )

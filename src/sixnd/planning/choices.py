@@ -61,8 +61,19 @@ def read_choices(
     redo = read_recompute(recompute, len(model.layers))
     if work != "train" and redo.policy != "none":
         raise UsageError("--recompute is for training: prefill and decode keep nothing for a backward")
-    plan = Plan(batch, context, work, accumulation, precision.lower(), optimizer.lower(), redo, kernel, sharding, foreach,
-                Mesh({DATA_AXIS: n_devices}))
+    plan = Plan(
+        batch,
+        context,
+        work,
+        accumulation,
+        precision.lower(),
+        optimizer.lower(),
+        redo,
+        kernel,
+        sharding,
+        foreach,
+        Mesh({DATA_AXIS: n_devices}),
+    )
     return Choices(plan, tuple(notes))
 
 
@@ -108,14 +119,18 @@ def check_mesh(mesh: str | Mapping[str, int] | None, n_devices: int) -> None:
     if mesh is None:
         return
     try:
-        pairs = dict(mesh) if isinstance(mesh, Mapping) else {
-            name.strip(): int(size) for name, size in (part.split("=") for part in mesh.split(","))
-        }
+        pairs = (
+            dict(mesh)
+            if isinstance(mesh, Mapping)
+            else {name.strip(): int(size) for name, size in (part.split("=") for part in mesh.split(","))}
+        )
     except ValueError:
         raise UsageError(f"--mesh {mesh!r} is not understood: write axes and sizes, as in dp=8") from None
     others = [name for name, size in pairs.items() if name != DATA_AXIS and size != 1]
     if others:
-        raise UsageError(f"--mesh {mesh}: only the data axis ({DATA_AXIS}) is accounted for so far, not {', '.join(others)}")
+        raise UsageError(
+            f"--mesh {mesh}: only the data axis ({DATA_AXIS}) is accounted for so far, not {', '.join(others)}"
+        )
     if pairs.get(DATA_AXIS, 1) != n_devices:
         raise UsageError(f"--mesh {mesh} has {pairs.get(DATA_AXIS, 1)} devices, and --on names {n_devices}")
 

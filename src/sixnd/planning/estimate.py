@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from sixnd.ledger import Ledger, Op
 from sixnd.machines import Cluster, Rates, collective_seconds, engine_rates
+from sixnd.notation.kinds import Work
 from sixnd.planning.answers import Bound, Operation
 
 # An evaluation of exp, tanh or rsqrt counts as this many vector FLOPs when it is priced: GELU's 8 adds and multiplies
@@ -99,6 +100,16 @@ def price(op: Op, count: int, cluster: Cluster, known: dict[str, Rates]) -> Pric
         bound = "overhead"
     each = launches + max(real_compute, real_memory)
     return Price(op, count, max(compute, memory) * count, each * count, launches * count, bound)
+
+
+def work_flops(work: Work) -> int:
+    """A kind's work for one element as vector FLOPs, as it is priced.
+
+    >>> from sixnd.notation.kinds import GELU
+    >>> work_flops(GELU.forward)
+    20
+    """
+    return work.vector + work.comparisons + TRANSCENDENTAL_FLOPS * work.transcendentals
 
 
 def _engine(op: Op) -> str:

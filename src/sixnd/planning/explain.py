@@ -22,7 +22,10 @@ def _params(account: Account, built: Built) -> Explained:
         sums.append(f"{part.program.path}: {times}{one:,}")
     total = account.model.params.total
     return Explained(
-        "parameters", format_count(total), "sum over tensors of the product of their dims", f"{' + '.join(sums)} = {total:,}",
+        "parameters",
+        format_count(total),
+        "sum over tensors of the product of their dims",
+        f"{' + '.join(sums)} = {total:,}",
         "the model's lines; a tied tensor once",
     )
 
@@ -38,13 +41,18 @@ def _flops(account: Account) -> list[Explained]:
         texts = " + ".join(f"{o.count} x {o.path.split('.', 1)[-1]} {o.formula}" for o in biggest)
         rows.append(
             Explained(
-                f"{name} matrix FLOPs", format_flops(part.matrix), f"{texts} + ...", f"{part.matrix:,}",
+                f"{name} matrix FLOPs",
+                format_flops(part.matrix),
+                f"{texts} + ...",
+                f"{part.matrix:,}",
                 "2 x every name of each line; attention dense; per device and step",
             )
         )
     rows.append(
         Explained(
-            "model FLOPs", format_flops(flops.model), "forward + backward, matrix, without recompute",
+            "model FLOPs",
+            format_flops(flops.model),
+            "forward + backward, matrix, without recompute",
             f"{flops.forward.matrix:,} + {flops.backward.matrix:,} = {flops.model:,}",
             f"what MFU divides (convention exact); {flops.per_token:,} a token of {work.seq} context",
         )
@@ -58,7 +66,9 @@ def _six_n_d(account: Account) -> Explained:
     tokens = account.workload.tokens_per_step // account.workload.devices
     ratio = flops.model / flops.six_n_d if flops.six_n_d else 0.0
     return Explained(
-        f"{passes}ND", format_flops(flops.six_n_d), f"{passes} x (active parameters, an untied input embedding left out) x tokens",
+        f"{passes}ND",
+        format_flops(flops.six_n_d),
+        f"{passes} x (active parameters, an untied input embedding left out) x tokens",
         f"{passes} x {flops.six_n_d // (passes * tokens):,} x {tokens:,} = {flops.six_n_d:,}",
         f"Kaplan et al. 2020; the exact count is {ratio:.3f} of it (attention); {params.active:,} parameters are active",
     )
@@ -66,16 +76,30 @@ def _six_n_d(account: Account) -> Explained:
 
 def _memory(account: Account) -> list[Explained]:
     memory, work = account.memory, account.workload
-    parts = ("parameters", "gradients", "optimizer", "master", "activations", "temporaries", "communication", "kv_cache")
+    parts = (
+        "parameters",
+        "gradients",
+        "optimizer",
+        "master",
+        "activations",
+        "temporaries",
+        "communication",
+        "kv_cache",
+    )
     held = [(name, getattr(memory, f"{name}_bytes")) for name in parts]
     filled = " + ".join(f"{name} {format_bytes(value)}" for name, value in held if value)
     return [
         Explained(
-            "peak memory", format_bytes(memory.peak_bytes), "what is alive at the fullest moment, by the ledger's timeline",
-            f"{filled}, during {memory.peak_at}", f"bytes per parameter, unsharded: {work.bytes_per_param}",
+            "peak memory",
+            format_bytes(memory.peak_bytes),
+            "what is alive at the fullest moment, by the ledger's timeline",
+            f"{filled}, during {memory.peak_at}",
+            f"bytes per parameter, unsharded: {work.bytes_per_param}",
         ),
         Explained(
-            "device memory", format_bytes(memory.device_bytes), "peak + fragments + context",
+            "device memory",
+            format_bytes(memory.device_bytes),
+            "peak + fragments + context",
             f"{format_bytes(memory.peak_bytes)} -> reserved {format_bytes(memory.reserved_bytes)} -> {format_bytes(memory.device_bytes)}",
             "assumptions in the notes; compared with what the driver reports",
         ),
@@ -88,21 +112,31 @@ def _time(account: Account) -> list[Explained]:
     tokens = account.workload.tokens_per_step
     return [
         Explained(
-            "ideal time", format_seconds(time.ideal_seconds), "sum over operations of max(FLOPs / peak, bytes / bandwidth)",
-            f"{len(account.operations)} distinct operations", "Williams et al. 2009, the roofline; perfect overlap",
+            "ideal time",
+            format_seconds(time.ideal_seconds),
+            "sum over operations of max(FLOPs / peak, bytes / bandwidth)",
+            f"{len(account.operations)} distinct operations",
+            "Williams et al. 2009, the roofline; perfect overlap",
         ),
         Explained(
-            "estimated time", format_seconds(time.seconds),
+            "estimated time",
+            format_seconds(time.seconds),
             "sum over operations of launch + max(FLOPs / reached peak, bytes / reached bandwidth) + exposed communication",
-            f"of it exposed communication {format_seconds(time.exposed_communication_seconds)}", "fractions reached: see the notes",
+            f"of it exposed communication {format_seconds(time.exposed_communication_seconds)}",
+            "fractions reached: see the notes",
         ),
         Explained(
-            "MFU", format_percent(time.mfu), f"model FLOPs ({time.mfu_convention}) / (estimated time x peak)",
+            "MFU",
+            format_percent(time.mfu),
+            f"model FLOPs ({time.mfu_convention}) / (estimated time x peak)",
             f"{model:,} / ({time.seconds:.4g} s x {format_flop_per_second(time.mfu_peak_flop_per_second)})",
             "PaLM 2022, appendix B; peak is dense",
         ),
         Explained(
-            "tokens per second", f"{time.tokens_per_second:,.0f}", "tokens per step / estimated time",
-            f"{tokens:,} / {time.seconds:.4g} s", "over all devices",
+            "tokens per second",
+            f"{time.tokens_per_second:,.0f}",
+            "tokens per step / estimated time",
+            f"{tokens:,} / {time.seconds:.4g} s",
+            "over all devices",
         ),
     ]

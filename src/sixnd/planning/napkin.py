@@ -71,7 +71,9 @@ def training_time(
         return TrainingTime("devices", flops, days, days * SECONDS_A_DAY, params, tokens, n, mfu, rate)
     if missing == ["params", "tokens"]:
         assert mfu and days
-        return TrainingTime("flops", rate * n * mfu * days * SECONDS_A_DAY, days, days * SECONDS_A_DAY, None, None, n, mfu, rate)
+        return TrainingTime(
+            "flops", rate * n * mfu * days * SECONDS_A_DAY, days, days * SECONDS_A_DAY, None, None, n, mfu, rate
+        )
     if len(missing) != 1:
         what = f"leave out exactly one of params, tokens, mfu and days; missing now: {', '.join(missing) or 'none'}"
         raise UsageError(f"{what}. Example: --params 70B --tokens 15T --on 1024xh100 --mfu 0.5")
@@ -127,17 +129,30 @@ class Largest:
 
 def largest_model(cluster: Cluster, like: Architecture, plan: Plan) -> Largest:
     """The most parameters whose training state fits, evenly shared out; and the largest model shaped like `like` that
-    fits with ZeRO-3 once activations, buffers, fragments and context are counted."""
+    fits with ZeRO-3 once activations, buffers, fragments and context are counted.
+    """
     precision, optimizer = get_precision(plan.precision), get_optimizer(plan.optimizer)
     per_param = float(sum(stored_per_param(precision, optimizer).values()))
-    capacity, usable = cluster.machine.nameplate_bytes * cluster.n_devices, cluster.machine.memory_bytes * cluster.n_devices
+    capacity, usable = (
+        cluster.machine.nameplate_bytes * cluster.n_devices,
+        cluster.machine.memory_bytes * cluster.n_devices,
+    )
     shared = replace(plan, shard="zero3" if cluster.n_devices > 1 else "none")
     found = _largest_scaled(like, shared, cluster)
     n = build(found, shared).n_params if found else 0
     shape = f"{len(found.layers)} layers of d_model {found.d_model}" if found else "none"
     return Largest(
-        per_param, bytes_per_param_text(precision, optimizer), capacity, usable, int(capacity / per_param), int(usable / per_param), n,
-        like.name, shape, plan.micro_batch, plan.seq,
+        per_param,
+        bytes_per_param_text(precision, optimizer),
+        capacity,
+        usable,
+        int(capacity / per_param),
+        int(usable / per_param),
+        n,
+        like.name,
+        shape,
+        plan.micro_batch,
+        plan.seq,
     )
 
 
@@ -164,6 +179,10 @@ def scaled(like: Architecture, n_layers: int) -> Architecture:
     attention = replace(old, heads=kv * group, kv_heads=kv)
     ff = layer.feed_forward
     grown = max(1, ff.d_ff * kv // old.kv_heads)
-    feed_forward = replace(ff, d_ff=grown, d_shared=ff.d_shared * kv // old.kv_heads) if isinstance(ff, Experts) else replace(ff, d_ff=grown)
+    feed_forward = (
+        replace(ff, d_ff=grown, d_shared=ff.d_shared * kv // old.kv_heads)
+        if isinstance(ff, Experts)
+        else replace(ff, d_ff=grown)
+    )
     new = replace(layer, attention=attention, feed_forward=feed_forward)
     return replace(like, name=f"{like.name} scaled", d_model=width, layers=(new,) * n_layers)

@@ -10,7 +10,6 @@ from sixnd.planning.memory import CONTEXT_BYTES, FRAGMENTATION
 from sixnd.units import format_bytes, format_percent, format_seconds
 
 
-
 def assumed(built: Built, cluster: Cluster, estimated: Estimate) -> tuple[str, ...]:
     """The assumptions that shaped this answer."""
     return (*built.model.notes, *_work(built), *_memory(built), *_time(built, cluster, estimated))
@@ -36,11 +35,15 @@ def _work(built: Built) -> list[str]:
         said.append(f"optimizer {plan.optimizer}, {form}: {built.optimizer.source}")
         said.append("loss in float32 over all positions: logits are widened and log-probabilities kept")
     else:
-        said.append("caches hold what each layer can attend to; engines may reserve the full context (kv_cache_reserved)")
+        said.append(
+            "caches hold what each layer can attend to; engines may reserve the full context (kv_cache_reserved)"
+        )
     if any(isinstance(layer.feed_forward, Experts) for layer in built.model.layers):
         said.append("experts are balanced: every one gets the same number of tokens")
     if plan.recompute.policy == "selective" and plan.attention == "flash":
-        said.append("selective recompute saves next to nothing under flash attention: no scores are kept in the first place")
+        said.append(
+            "selective recompute saves next to nothing under flash attention: no scores are kept in the first place"
+        )
     return said
 
 
@@ -65,5 +68,7 @@ def _time(built: Built, cluster: Cluster, estimated: Estimate) -> list[str]:
         f"kernels: {sum(p.count for p in estimated.prices if not p.op.collective):,} launches a step, none of them merged by a compiler",
     ]
     if cluster.n_devices > 1 and estimated.communication_seconds:
-        said.append("communication runs in rings at the links' full rate; gathers and gradient reductions overlap with computation")
+        said.append(
+            "communication runs in rings at the links' full rate; gathers and gradient reductions overlap with computation"
+        )
     return said

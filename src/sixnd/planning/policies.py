@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
 from fractions import Fraction
+from functools import cache
 from importlib import resources
 from typing import Any
 

@@ -72,17 +72,28 @@ def _candidates(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[C
     full = replace(plan, recompute=Recompute("full"))
     if plan.recompute.policy in ("none", "selective"):
         if plan.attention == "math":
-            yield "recompute the attention core", "--recompute selective", replace(plan, recompute=Recompute("selective")), cluster
+            yield (
+                "recompute the attention core",
+                "--recompute selective",
+                replace(plan, recompute=Recompute("selective")),
+                cluster,
+            )
         yield "recompute every block", "--recompute full", full, cluster
         one = replace(full, micro_batch=1, accumulation=plan.accumulation * plan.micro_batch)
         if plan.micro_batch > 1:
-            yield "micro-batch 1 and recompute every block", f"--batch 1 --accumulation {one.accumulation} --recompute full", one, cluster
+            yield (
+                "micro-batch 1 and recompute every block",
+                f"--batch 1 --accumulation {one.accumulation} --recompute full",
+                one,
+                cluster,
+            )
     if plan.optimizer in ("adam", "adamw"):
         yield "eight-bit optimizer state", "--optimizer adam8bit", replace(plan, optimizer="adam8bit"), cluster
     yield from _more_devices(model, plan, cluster, "", plan)
-    if plan.recompute.policy != "full":
+    if plan.recompute.policy != "full" and not fits(model, full, cluster)[0]:
         yield from _more_devices(model, plan, cluster, " with full recompute", full)
-    yield from _shorter(model, full, cluster)
+        yield from _shorter(model, full, cluster, " with full recompute", " --recompute full")
+    yield from _shorter(model, plan, cluster, "", "")
 
 
 def _free(plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
@@ -92,7 +103,12 @@ def _free(plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
     if plan.foreach:
         yield "use the fused optimizer", "without --foreach", replace(plan, foreach=False), cluster
     if cluster.n_devices > 1 and plan.shard != "zero3":
-        yield "share parameters, gradients and state out (ZeRO-3)", "--shard zero3", replace(plan, shard="zero3"), cluster
+        yield (
+            "share parameters, gradients and state out (ZeRO-3)",
+            "--shard zero3",
+            replace(plan, shard="zero3"),
+            cluster,
+        )
 
 
 def _smaller_batch(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
@@ -121,12 +137,13 @@ def _more_devices(model: Architecture, plan: Plan, cluster: Cluster, words: str,
         n *= 2
 
 
-def _shorter(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
-    if not fits(model, replace(plan, micro_batch=1, seq=1), cluster)[0]:
+def _shorter(model: Architecture, plan: Plan, cluster: Cluster, words: str, more: str) -> Iterator[Candidate]:
+    one = replace(plan, micro_batch=1)
+    if plan.seq == 1 or not fits(model, replace(one, seq=1), cluster)[0]:
         return
-    seq = largest(lambda n: fits(model, replace(plan, micro_batch=1, seq=n), cluster)[0], 1, plan.seq - 1)
+    seq = largest(lambda n: fits(model, replace(one, seq=n), cluster)[0], 1, plan.seq - 1)
     seq = seq - seq % 128 if seq >= 128 else seq
-    yield f"sequences of {seq} with full recompute", f"--batch 1 --seq {seq} --recompute full", replace(plan, micro_batch=1, seq=seq), cluster
+    yield f"sequences of {seq}{words}", f"--batch 1 --seq {seq}{more}", replace(one, seq=seq), cluster
 
 
 def _inference_candidates(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:

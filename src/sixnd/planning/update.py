@@ -88,17 +88,39 @@ def optimizer_block(
     moved = storage_bytes(updated, held.n_params) + kept
     gradient_share = gradient_bytes if not _scatters_late(sharding) else -(-gradient_bytes // _parts(sharding))
     copies = storage_bytes(precision.parameter, held.n_params) if precision.master else 0
-    cost = Cost(held.matrix_flops, held.matrix_flops, held.vector_flops,
-                read_bytes=moved + gradient_share, written_bytes=moved + copies)
+    cost = Cost(
+        held.matrix_flops,
+        held.matrix_flops,
+        held.vector_flops,
+        read_bytes=moved + gradient_share,
+        written_bytes=moved + copies,
+    )
     gradients = TensorSpec("gradients", (), gradient_bytes, get_format("uint8"), "gradient")
     scratch = TensorSpec("optimizer.denominator", (), held.n_params, state, "temporary")
     temporaries = (scratch,) if foreach and held.state_counts else ()
-    ops = [Op("optimizer", f"optimizer.{optimizer.name}", "optimizer", cost=cost, allocates=temporaries,
-              frees=(gradients, *temporaries), engine=precision.engine)]
+    ops = [
+        Op(
+            "optimizer",
+            f"optimizer.{optimizer.name}",
+            "optimizer",
+            cost=cost,
+            allocates=temporaries,
+            frees=(gradients, *temporaries),
+            engine=precision.engine,
+        )
+    ]
     if sharding.optimizer and not sharding.parameters:
         whole = storage_bytes(precision.parameter, held.n_params * _parts(sharding))
         move = collective("all_gather", sharding.optimizer, whole, sharding.mesh)
-        ops.append(Op("all_gather", "optimizer.parameters", "optimizer", cost=Cost(wire_bytes=wire_bytes(move)), collective=move))
+        ops.append(
+            Op(
+                "all_gather",
+                "optimizer.parameters",
+                "optimizer",
+                cost=Cost(wire_bytes=wire_bytes(move)),
+                collective=move,
+            )
+        )
     return Block("optimizer", tuple(ops))
 
 

@@ -57,7 +57,9 @@ def _plan_table(account: Account) -> Table:
             )
         )
     if account.room:
-        rows.append(("also fits", f"--batch {account.room.batch} at this sequence, or --seq {account.room.seq} at this batch"))
+        rows.append(
+            ("also fits", f"--batch {account.room.batch} at this sequence, or --seq {account.room.seq} at this batch")
+        )
     return Table("Asked", (Column("what"), Column("value")), tuple(rows))
 
 
@@ -75,13 +77,22 @@ def _step(account: Account) -> str:
 
 def _flops_table(account: Account) -> Table:
     flops = account.flops
-    columns = (Column("FLOPs, a device and step"), Column("matrix", "right"), Column("causal only", "right"), Column("vector", "right"))
+    columns = (
+        Column("FLOPs, a device and step"),
+        Column("matrix", "right"),
+        Column("causal only", "right"),
+        Column("vector", "right"),
+    )
     rows = []
     for name in ("forward", "backward", "recompute", "optimizer"):
         part = getattr(flops, name)
         if part.matrix or part.vector:
             rows.append((name, format_flops(part.matrix), format_flops(part.matrix_causal), format_flops(part.vector)))
-    ratio = f"{flops.model / flops.six_n_d:.3f} x {'6ND' if account.workload.phase == 'train' else '2ND'}" if flops.six_n_d else ""
+    ratio = (
+        f"{flops.model / flops.six_n_d:.3f} x {'6ND' if account.workload.phase == 'train' else '2ND'}"
+        if flops.six_n_d
+        else ""
+    )
     rows.append(("model (what MFU divides)", format_flops(flops.model), ratio, ""))
     return Table("FLOPs", columns, tuple(rows))
 
@@ -90,38 +101,63 @@ def _memory_table(account: Account) -> Table:
     memory = account.memory
     held = [(name, getattr(memory, f"{name}_bytes")) for name in _PARTS]
     shown = [(name, value) for name, value in held if value]
-    rows = [(name.replace("_", " "), format_bytes(value), format_percent(value / memory.peak_bytes)) for name, value in shown]
+    rows = [
+        (name.replace("_", " "), format_bytes(value), format_percent(value / memory.peak_bytes))
+        for name, value in shown
+    ]
     bars = [value / memory.peak_bytes for _, value in shown]
     rows += [
         ("peak (allocated)", format_bytes(memory.peak_bytes), ""),
         ("reserved by the allocator", format_bytes(memory.reserved_bytes), ""),
-        ("on the device", format_bytes(memory.device_bytes), format_percent(memory.device_bytes / memory.capacity_bytes) + " of it"),
+        (
+            "on the device",
+            format_bytes(memory.device_bytes),
+            format_percent(memory.device_bytes / memory.capacity_bytes) + " of it",
+        ),
     ]
     if memory.kv_cache_reserved_bytes > memory.kv_cache_bytes:
         rows.append(("kv cache if an engine reserves it all", format_bytes(memory.kv_cache_reserved_bytes), ""))
     columns = (Column("memory of a device at the peak"), Column("bytes", "right"), Column("share", "right"))
-    return Table("Memory", columns, tuple(rows), tuple(bars) + (0.0,) * (len(rows) - len(bars)), f"peak during {memory.peak_at}")
+    return Table(
+        "Memory", columns, tuple(rows), tuple(bars) + (0.0,) * (len(rows) - len(bars)), f"peak during {memory.peak_at}"
+    )
 
 
 def _time_table(account: Account) -> Table:
     time, bound = account.time, account.time.bound
-    shares = ", ".join(f"{name} {format_percent(getattr(bound, name))}" for name in ("compute", "memory", "communication", "overhead"))
+    shares = ", ".join(
+        f"{name} {format_percent(getattr(bound, name))}" for name in ("compute", "memory", "communication", "overhead")
+    )
     peak = format_flop_per_second(time.mfu_peak_flop_per_second)
     rows = [
-        ("ideal (roofline, perfect overlap)", format_seconds(time.ideal_seconds), f"MFU {format_percent(time.ideal_mfu)}"),
-        ("estimated", format_seconds(time.seconds), f"MFU {format_percent(time.mfu)} ({time.mfu_convention}, of {peak} dense)"),
+        (
+            "ideal (roofline, perfect overlap)",
+            format_seconds(time.ideal_seconds),
+            f"MFU {format_percent(time.ideal_mfu)}",
+        ),
+        (
+            "estimated",
+            format_seconds(time.seconds),
+            f"MFU {format_percent(time.mfu)} ({time.mfu_convention}, of {peak} dense)",
+        ),
         ("bound by", "", shares),
         ("throughput", f"{time.tokens_per_second:,.0f} tokens/s", f"{time.tokens_per_second_per_device:,.0f} a device"),
     ]
     if time.communication_seconds:
         rows.append(
-            ("communication", format_seconds(time.communication_seconds), f"{format_seconds(time.exposed_communication_seconds)} not hidden")
+            (
+                "communication",
+                format_seconds(time.communication_seconds),
+                f"{format_seconds(time.exposed_communication_seconds)} not hidden",
+            )
         )
     return Table("Time of a step", (Column("time"), Column("value", "right"), Column("of it")), tuple(rows))
 
 
 def _operations_table(account: Account, every: bool) -> Table:
-    ordered = account.operations if every else tuple(sorted(account.operations, key=lambda o: -o.seconds)[:MOST_OPERATIONS])
+    ordered = (
+        account.operations if every else tuple(sorted(account.operations, key=lambda o: -o.seconds)[:MOST_OPERATIONS])
+    )
     columns = (
         Column("operation"),
         Column("phase"),
@@ -136,7 +172,10 @@ def _operations_table(account: Account, every: bool) -> Table:
     shown, left = sum(o.seconds for o in ordered), len(account.operations) - len(ordered)
     more = f"; {left} more in --json and --explain" if left else ""
     return Table(
-        "operations", columns, tuple(map(_operation_row, ordered)), tuple(o.seconds / total for o in ordered),
+        "operations",
+        columns,
+        tuple(map(_operation_row, ordered)),
+        tuple(o.seconds / total for o in ordered),
         f"{format_percent(shown / total)} of the time{more}",
     )
 
@@ -155,9 +194,21 @@ def _operation_row(o: Operation) -> tuple[str, ...]:
 
 
 def _remedies_table(account: Account) -> Table:
-    columns = (Column("what would make it fit, cheapest first"), Column("options"), Column("memory", "right"), Column("FLOPs", "right"), Column("devices", "right"))
+    columns = (
+        Column("what would make it fit, cheapest first"),
+        Column("options"),
+        Column("memory", "right"),
+        Column("FLOPs", "right"),
+        Column("devices", "right"),
+    )
     rows = tuple(
-        (r.change, r.options, format_bytes(r.device_bytes), f"{r.extra_flops:+.1%}" if abs(r.extra_flops) > 5e-4 else "same", str(r.devices))
+        (
+            r.change,
+            r.options,
+            format_bytes(r.device_bytes),
+            f"{r.extra_flops:+.1%}" if abs(r.extra_flops) > 5e-4 else "same",
+            str(r.devices),
+        )
         for r in account.remedies
     )
     return Table("Remedies", columns, rows)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TextIO
 
 from sixnd.reporting.layout import Line, Span, lay_out
-from sixnd.reporting.plain import plain
+from sixnd.reporting.plain import HARD_BLANK, hold_units, plain
 from sixnd.reporting.report import Report, Table
 
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ def _listed(heading: str, notes: tuple[str, ...], style: str, width: int) -> Ite
 
 def _prose(text: str, width: int) -> list[str]:
     """Running text in lines; a word longer than a line is broken, never cut."""
-    return textwrap.wrap(plain(text), min(width, _WIDEST_PROSE), break_on_hyphens=False)
+    wrapped = textwrap.wrap(hold_units(plain(text)), min(width, _WIDEST_PROSE), break_on_hyphens=False)
+    return [line.replace(HARD_BLANK, " ") for line in wrapped]
 
 
 def _encodable(text: str, encoding: str | None) -> str:
