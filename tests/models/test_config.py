@@ -23,9 +23,15 @@ TINY = {
     "num_attention_heads": 8,
     "vocab_size": 100,
 }
-GOLDEN = [
-    json.loads(line) for line in (Path(__file__).parent / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-]
+
+
+def rows_of(table):
+    text = (Path(__file__).parent / table).read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+GOLDEN = rows_of("golden.jsonl")
+USUAL = rows_of("usual_keys.jsonl")
 # Parameters as published or as stored (each stored tensor once, tied heads once), from the models' own pages.
 PUBLISHED = {
     "gpt2": 124_439_808,
@@ -112,6 +118,13 @@ def test_golden_counts_of_every_family(row):
     assert not [note for note in architecture.notes if "not known" in note]
     if row.get("flops"):
         assert oracle.forward_flops(architecture, 64) == row["flops"]
+
+
+@pytest.mark.parametrize("row", USUAL, ids=[row["config"]["model_type"] for row in USUAL])
+def test_configs_with_all_the_usual_keys_are_read_without_a_word_on_any(row):
+    architecture = read_config(row["config"], "usual")
+    assert oracle.parameter_count(architecture) == row["params"]
+    assert not [note for note in architecture.notes if "not known" in note or "default" in note]
 
 
 @pytest.mark.parametrize("name", PUBLISHED)

@@ -45,7 +45,8 @@ def machines(
     if name == "add":
         if new is None or not peak or memory is None or bandwidth is None:
             raise UsageError(
-                "to add a machine write: sixnd machines add NAME --peak bf16=2300TFLOP/s --memory 288GB --bandwidth 8TB/s"
+                "to add a machine write: sixnd machines add NAME "
+                "--peak bf16=2300TFLOP/s --memory 288GB --bandwidth 8TB/s"
             )
         entry = {"peak_flop_per_second": _peaks(peak), "memory_bytes": memory, "memory_bytes_per_second": bandwidth}
         emit(machine_report(add_machine(new, {**entry, "source": source})), output)

@@ -17,9 +17,11 @@ from sixnd.reporting.report import Report
 class Output:
     """What to print and write. Without any of these: a table for people."""
 
-    json: Annotated[bool, Parameter(negative="", help="Print JSON: raw numbers, keys that end in their unit.")] = False
-    md: Annotated[bool, Parameter(negative="", help="Print Markdown.")] = False
-    csv: Annotated[bool, Parameter(negative="", help="Print the main table as CSV.")] = False
+    json: Annotated[
+        bool, Parameter(negative="", show_default=False, help="Print JSON: raw numbers, keys that end in their unit.")
+    ] = False
+    md: Annotated[bool, Parameter(negative="", show_default=False, help="Print Markdown.")] = False
+    csv: Annotated[bool, Parameter(negative="", show_default=False, help="Print the main table as CSV.")] = False
     html: Annotated[Path | None, Parameter(help="Also write one self-contained page.")] = None
 
 

@@ -1,7 +1,7 @@
 """How is a transformer written in the notation?
 
-Three programs: the embedding, one for each distinct layer, and the head with the loss. Each is lines over named dims; no
-FLOP, byte or parameter formula stands here or anywhere else for a model.
+Three programs: the embedding, one for each distinct layer, and the head with the loss. Each is lines over named dims;
+no FLOP, byte or parameter formula stands here or anywhere else for a model.
 
 The names: batch; seq (tokens of the line), query and key (the same tokens as attention pairs them); d_model; kv and
 group (key-value heads, and query heads for each); d_head, d_value; d_ff; vocab; expert and slot (experts, and tokens
@@ -102,7 +102,7 @@ def layer_sizes(layer: Layer, base: dict[str, Size], phase: WorkPhase) -> Sizes:
 
 
 def embedding_program(model: Architecture, work: Workload) -> Program:
-    """Token ids become rows of the embedding table, with learned positions, norm and dropout where the model has them."""
+    """Token ids become rows of the embedding table, with the learned positions, norm and dropout that the model has."""
     p = Program("embedding", work.numerics, work.trains)
     ids = p.input("tokens", "batch seq", needs_grad=False, format=get_format("int64"), role="input")
     table = p.parameter("weight", "vocab d_embedding")
@@ -250,7 +250,7 @@ def _qkv(p: Program, model: Architecture, layer: Layer, x: Tensor) -> tuple[Tens
 def _latent_qkv(
     p: Program, model: Architecture, a: Attention, x: Tensor, work: Workload
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """MLA. In decode the up-projections of k and v are moved onto the query and the output (DeepSeek-V2 2024, 2.1.2)."""
+    """MLA. In decode the up-projections of k and v move onto the query and the output (DeepSeek-V2 2024, 2.1.2)."""
     assert a.latent is not None
     if a.latent.q_rank:
         c = p.linear("attention.q_down", "batch seq d_model, d_model q_rank -> batch seq q_rank", x, bias=a.qkv_bias)

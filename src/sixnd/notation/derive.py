@@ -382,7 +382,7 @@ class Derivation:
         self.gradients[tensor] = self._accumulated(tensor.name, have, gradient)
 
     def _give_parameter(self, tensor: Tensor, gradient: Placed) -> None:
-        """A parameter's gradient outlives the block: later contributions, and later micro-batches, are added into it."""
+        """A parameter's gradient outlives the block: later contributions and micro-batches are added into it."""
         held = self.parameter_gradients.get(tensor)
         if held is None and self.accumulates(tensor) and not self.sharding.gradients:
             spec = gradient.spec

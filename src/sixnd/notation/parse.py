@@ -6,7 +6,7 @@ A line names the dims of some operands and of one result:
 
 Each operand is a *term*: its dims in memory order. A dim is one name, or several in parentheses, which are folded
 into one with the leftmost outermost, as einops has it; `()` and `1` are a dim of size one; `...` stands for any number
-of dims and is written out before anything is counted (`expand`). An integer above one is an anonymous dim.
+of dims (`expand` writes them out). An integer above one is an anonymous dim, a different one wherever it stands.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from sixnd.errors import PatternError
+from sixnd.errors import PatternError, near_miss
 
 ELLIPSIS = "..."
 LONGEST_LINE = 4000
-_TOKEN = re.compile(r"\s*(?:(\.\.\.|…)|([A-Za-z_][A-Za-z0-9_]*)|(\d+)|([()]))")
+_LONGEST_QUOTE = 80
+_TOKEN = re.compile(r"\s*(?:(\.\.\.|…)|([^\W\d]\w*)|(\d+)|([()]))")
 
 Dim = tuple[str, ...]
 Term = tuple[Dim, ...]
@@ -47,9 +48,14 @@ def names_of(term: Term) -> tuple[str, ...]:
     return tuple(name for dim in term for name in dim)
 
 
+def quote(text: str) -> str:
+    """Quote a line for a message, cut short where it is long."""
+    return repr(text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "…")
+
+
 @lru_cache(maxsize=4096)
-def parse_line(text: str) -> Line:
-    """Read one line of the notation.
+def parse_line(text: str, diagonals: bool = False) -> Line:
+    """Read one line of the notation; with `diagonals` an operand may repeat a name, as einsum's `i i ->` does.
 
     Raises `PatternError` where the line has no single `->`, unbalanced or nested parentheses, or a name that a term
     repeats. A name of the result that no operand has is left to the caller: `repeat` allows it.
@@ -61,10 +67,22 @@ def parse_line(text: str) -> Line:
         raise PatternError(f"a line of {len(text)} characters is longer than the {LONGEST_LINE} allowed")
     left, arrow, right = text.partition("->")
     if not arrow or "->" in right:
-        raise PatternError(f"{text!r} needs exactly one '->', as in 'batch seq d, d k -> batch seq k'")
+        raise PatternError(f"{quote(text)} needs exactly one '->', as in 'batch seq d, d k -> batch seq k'")
     if "," in right:
-        raise PatternError(f"{text!r} has a comma after '->': a line has one result")
-    return Line(tuple(_parse_term(part, text) for part in left.split(",")), _parse_term(right, text))
+        raise PatternError(f"{quote(text)} has a comma after '->': a line has one result")
+    inputs = tuple(_parse_term(part, text) for part in left.split(","))
+    line = Line(inputs, _parse_term(right, text))
+    for term in (line.output,) if diagonals else (*line.inputs, line.output):
+        _reject_repeats(names_of(term), text)
+    for term in line.inputs:
+        _reject_repeats(tuple(name for name in names_of(term) if name == ELLIPSIS), text)
+    return line
+
+
+def _reject_repeats(names: tuple[str, ...], line: str) -> None:
+    for name in names:
+        if names.count(name) > 1 and not name.isdigit():
+            raise PatternError(f"{quote(name)} stands twice in one term of {quote(line)}: name the dims of a term apart")
 
 
 def _parse_term(text: str, line: str) -> Term:
@@ -73,11 +91,11 @@ def _parse_term(text: str, line: str) -> Term:
     for token in _tokens(text, line):
         if token == "(":
             if fold is not None:
-                raise PatternError(f"parentheses inside parentheses in {line!r}")
+                raise PatternError(f"parentheses inside parentheses in {quote(line)}")
             fold = []
         elif token == ")":
             if fold is None:
-                raise PatternError(f"')' without '(' in {line!r}")
+                raise PatternError(f"')' without '(' in {quote(line)}")
             dims.append(tuple(fold))
             fold = None
         elif fold is not None:
@@ -85,10 +103,7 @@ def _parse_term(text: str, line: str) -> Term:
         else:
             dims.append(() if token == "1" else (token,))
     if fold is not None:
-        raise PatternError(f"'(' without ')' in {line!r}")
-    names = [name for name in names_of(tuple(dims)) if not name.isdigit()]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise PatternError(f"{twice[0]!r} stands twice in {text.strip()!r}: name the dims of a term apart")
+        raise PatternError(f"'(' without ')' in {quote(line)}")
     return tuple(dims)
 
 
@@ -99,7 +114,7 @@ def _tokens(text: str, line: str) -> list[str]:
         match = _TOKEN.match(text, at)
         if not match:
             raise PatternError(
-                f"cannot read {text[at:].strip()[:20]!r} in {line!r}: names, numbers, '...' and ( ) only"
+                f"cannot read {text[at:].strip()[:20]!r} in {quote(line)}: names, numbers, '...' and ( ) only"
             )
         tokens.append(ELLIPSIS if match[1] else match[0].strip())
         at = match.end()
@@ -107,12 +122,15 @@ def _tokens(text: str, line: str) -> list[str]:
 
 
 def expand(line: Line, ellipsis: Sequence[int]) -> tuple[Line, dict[str, int]]:
-    """Write `...` out as the names `_0 _1 …` and return the line with the sizes of those names.
+    """Write `...` out as the names `_0 _1 …` (`__0` where a line has `_0` itself) and return it with their sizes.
 
     >>> str(expand(parse_line("... d -> ..."), [2, 5])[0])
     '_0 _1 d -> _0 _1'
     """
-    sizes = {f"_{i}": size for i, size in enumerate(ellipsis)}
+    mark, taken = "_", {name for term in (*line.inputs, line.output) for name in names_of(term)}
+    while any(f"{mark}{i}" in taken for i in range(len(ellipsis))):
+        mark += "_"
+    sizes = {f"{mark}{i}": size for i, size in enumerate(ellipsis)}
 
     def written(term: Term) -> Term:
         dims: list[Dim] = []
@@ -138,6 +156,6 @@ def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
 
 def _size(name: str, sizes: Mapping[str, int]) -> int:
     if name not in sizes:
-        known = ", ".join(sizes) or "none"
-        raise PatternError(f"no size for {name!r}; sizes given: {known}")
+        known = ", ".join(list(sizes)[:20]) or "none"
+        raise PatternError(f"no size for {quote(name)}; sizes given: {known}{near_miss(name, sizes)}")
     return sizes[name]

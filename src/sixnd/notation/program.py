@@ -5,7 +5,8 @@ Tensors know only names of dims; sizes come when a program is derived, so one pr
 
     program = Program("mlp", numerics)
     x = program.input("x", "batch d_in", needs_grad=False)
-    h = program.apply(RELU, "act", "batch d_out -> batch d_out", program.linear("up", "batch d_in, d_in d_out -> batch d_out", x))
+    h = program.linear("up", "batch d_in, d_in d_out -> batch d_out", x)
+    y = program.apply(RELU, "act", "batch d_out -> batch d_out", h)
 """
 
 from __future__ import annotations
@@ -218,7 +219,7 @@ def _union(terms: tuple[Names, ...], result: Names) -> Names:
 
 
 def product(names: Names, sizes: Sizes) -> int:
-    """Multiply the sizes of some names. A balanced share of tokens per expert may be a fraction; the product is whole."""
+    """Multiply the sizes of some names. A balanced share of tokens may be a fraction; the product is whole."""
     total: Size = 1
     for name in names:
         total *= sizes[name]

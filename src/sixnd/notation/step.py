@@ -1,7 +1,7 @@
 """From a chain of blocks to the nodes of one step: forward, backward in reverse, recomputation.
 
-The chain is the blocks in the order a token passes them; equal layers are the same `Derived`, so they are derived once and
-runs of them become one `Repeat`.
+The chain is the blocks in the order a token passes them; equal layers are the same `Derived`, so they are derived once
+and runs of them become one `Repeat`.
 
 Between two blocks lies one tensor. It is kept once: by the block that made it where that block's backward reads its own
 output (a ReLU), otherwise by the block that reads it. Under recomputation the chain is cut into segments; a segment

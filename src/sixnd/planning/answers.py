@@ -106,7 +106,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class TimePart:
-    """Time of one step: the roofline's, with perfect overlap, and the estimate; MFU and throughput are the estimate's."""
+    """Time of one step: the roofline's, with perfect overlap, and the estimate, which MFU and throughput belong to."""
 
     ideal_seconds: float
     seconds: float

@@ -2,8 +2,8 @@
 
     Architecture + Plan -> programs (models) -> Derived, placed on the mesh -> a chain -> forward, backward, optimizer
 
-The chain is derived once for each role a micro-batch plays: the first makes the gradients, the ones between add to them,
-and the last also reduces them over devices. Without accumulation one micro-batch plays all roles.
+The chain is derived once for each role a micro-batch plays: the first makes the gradients, the ones between add to
+them, and the last also reduces them over devices. Without accumulation one micro-batch plays all roles.
 """
 
 from __future__ import annotations
@@ -167,12 +167,6 @@ def _micro_steps(built: Built) -> tuple[Node, ...]:
     if times == 2:
         return (*first, *last)
     return (*first, Repeat(once(accumulates=True, reduces=False), times - 2), *last)
-
-
-def local_elements(built: Built, part: Part, axes: tuple[str, ...]) -> int:
-    """Elements of a part's parameters that one device stores when they are split over some axes, all layers together."""
-    total = sum(product(p.dims, part.sizes) for p in part.program.parameters)
-    return -(-total // built.sharding.mesh.size(axes)) * part.count
 
 
 def _stored(built: Built, axes: tuple[str, ...]) -> list[tuple[Part, Format, int]]:

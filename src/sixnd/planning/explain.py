@@ -70,7 +70,7 @@ def _six_n_d(account: Account) -> Explained:
         format_flops(flops.six_n_d),
         f"{passes} x (active parameters, an untied input embedding left out) x tokens",
         f"{passes} x {flops.six_n_d // (passes * tokens):,} x {tokens:,} = {flops.six_n_d:,}",
-        f"Kaplan et al. 2020; the exact count is {ratio:.3f} of it (attention); {params.active:,} parameters are active",
+        f"Kaplan et al. 2020; the exact count is {ratio:.3f} of it (attention); {params.active:,} parameters active",
     )
 
 
@@ -100,7 +100,7 @@ def _memory(account: Account) -> list[Explained]:
             "device memory",
             format_bytes(memory.device_bytes),
             "peak + fragments + context",
-            f"{format_bytes(memory.peak_bytes)} -> reserved {format_bytes(memory.reserved_bytes)} -> {format_bytes(memory.device_bytes)}",
+            " -> ".join(map(format_bytes, (memory.peak_bytes, memory.reserved_bytes, memory.device_bytes))),
             "assumptions in the notes; compared with what the driver reports",
         ),
     ]
@@ -121,7 +121,8 @@ def _time(account: Account) -> list[Explained]:
         Explained(
             "estimated time",
             format_seconds(time.seconds),
-            "sum over operations of launch + max(FLOPs / reached peak, bytes / reached bandwidth) + exposed communication",
+            "sum over operations of launch + max(FLOPs / reached peak, bytes / reached bandwidth), and what "
+            "communication is exposed",
             f"of it exposed communication {format_seconds(time.exposed_communication_seconds)}",
             "fractions reached: see the notes",
         ),

@@ -23,7 +23,7 @@ FRAGMENTATION = 0.05
 
 
 def memory_part(built: Built, cluster: Cluster) -> MemoryPart:
-    """Memory at the fullest moment, what the allocator reserves for it, what the device then holds, and whether it fits."""
+    """Memory at the fullest moment, what the allocator reserves for it, what the device holds, and whether it fits."""
     memory = built.ledger.memory()
     reserved = reserved_bytes(memory)
     device = reserved + CONTEXT_BYTES

@@ -65,12 +65,16 @@ def training_time(
     missing = [name for name, value in given.items() if value is None]
     n = cluster.n_devices
     if not missing and not devices_given:
-        assert params and tokens and mfu and days
+        assert params
+        assert tokens
+        assert mfu
+        assert days
         flops = 6.0 * params * tokens
         n = -(-int(flops) // int(rate * mfu * days * SECONDS_A_DAY)) or 1
         return TrainingTime("devices", flops, days, days * SECONDS_A_DAY, params, tokens, n, mfu, rate)
     if missing == ["params", "tokens"]:
-        assert mfu and days
+        assert mfu
+        assert days
         return TrainingTime(
             "flops", rate * n * mfu * days * SECONDS_A_DAY, days, days * SECONDS_A_DAY, None, None, n, mfu, rate
         )
@@ -90,13 +94,15 @@ def _solve(
     elif unknown == "tokens":
         assert params
         tokens = int(budget / (6 * params))
-    assert params is not None and tokens is not None
+    assert params is not None
+    assert tokens is not None
     flops = 6 * params * tokens
     if unknown == "days":
         days = flops / (rate * n * (mfu or 1.0)) / SECONDS_A_DAY
     elif unknown == "mfu":
         mfu = flops / budget
-    assert days is not None and mfu is not None
+    assert days is not None
+    assert mfu is not None
     return TrainingTime(unknown, flops, days, days * SECONDS_A_DAY, params, tokens, n, mfu, rate)
 
 
@@ -112,7 +118,7 @@ def compute_optimal(flops: float) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Largest:
-    """The answer to `largest`: by nameplate and by usable memory, and the model that still fits with its activations."""
+    """The answer to `largest`: by nameplate, by usable memory, and the model that fits with its activations."""
 
     bytes_per_param: float
     bytes_per_param_text: str

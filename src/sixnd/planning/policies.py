@@ -48,7 +48,7 @@ class Update:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer: the update of most parameters, that of hidden matrices, and its own state format where it has one."""
+    """An optimizer: the update of most parameters, that of hidden matrices, and its state format if it has its own."""
 
     name: str
     update: Update

@@ -1,8 +1,8 @@
-"""An account as a report: the verdict, what was asked, and the four tables a person reads before spending a GPU-month."""
+"""An account as a report: the verdict, what was asked, and the tables a person reads before spending a GPU-month."""
 
 from __future__ import annotations
 
-from sixnd.planning.answers import Account, Operation
+from sixnd.planning.answers import Account, Operation, Room
 from sixnd.reporting.report import Column, Report, Table
 from sixnd.units import (
     format_bytes,
@@ -57,10 +57,15 @@ def _plan_table(account: Account) -> Table:
             )
         )
     if account.room:
-        rows.append(
-            ("also fits", f"--batch {account.room.batch} at this sequence, or --seq {account.room.seq} at this batch")
-        )
+        rows.append(("also fits", _room(account, account.room)))
     return Table("Asked", (Column("what"), Column("value")), tuple(rows))
+
+
+def _room(account: Account, room: Room) -> str:
+    """The largest micro-batch and the longest sequence, each with the other as asked."""
+    batch = f"--batch {room.batch} at this sequence" if room.batch > account.workload.batch else "no larger micro-batch"
+    seq = f"--seq {room.seq} at this batch" if room.seq > account.workload.seq else "no longer sequence"
+    return f"{batch}; {seq}"
 
 
 def _shard(account: Account) -> str:
@@ -72,7 +77,8 @@ def _step(account: Account) -> str:
     if work.phase == "decode":
         return f"decode: one token for each of {work.batch} sequences with {work.seq:,} of context"
     times = f" x {work.accumulation} accumulated" if work.accumulation > 1 else ""
-    return f"{work.phase}: {work.batch} x {work.seq:,} tokens a device{times}, {work.tokens_per_step:,} tokens a step in all"
+    each = f"{work.batch} x {work.seq:,} tokens a device{times}"
+    return f"{work.phase}: {each}, {work.tokens_per_step:,} tokens a step in all"
 
 
 def _flops_table(account: Account) -> Table:
@@ -148,10 +154,14 @@ def _time_table(account: Account) -> Table:
             (
                 "communication",
                 format_seconds(time.communication_seconds),
-                f"{format_seconds(time.exposed_communication_seconds)} not hidden",
+                _exposed(time.exposed_communication_seconds),
             )
         )
     return Table("Time of a step", (Column("time"), Column("value", "right"), Column("of it")), tuple(rows))
+
+
+def _exposed(seconds: float) -> str:
+    return f"{format_seconds(seconds)} not hidden behind computation" if seconds else "hidden behind computation"
 
 
 def _operations_table(account: Account, every: bool) -> Table:

@@ -37,11 +37,12 @@ def compare_report(first: Account, second: Account, changed: str) -> Report:
         one, two = value(first), value(second)
         if one or two:
             rows.append((name, form(one), form(two), f"{two / one:.2f}" if one else "-"))
+    faster = second.time.tokens_per_second_per_device / first.time.tokens_per_second_per_device
+    fuller = second.memory.device_bytes / first.memory.device_bytes
     columns = (Column("quantity"), Column("this plan", "right"), Column(changed, "right"), Column("ratio", "right"))
     return Report(
         f"{first.model.name}: two plans",
-        f"{second.time.tokens_per_second_per_device / first.time.tokens_per_second_per_device:.2f} x the tokens per second "
-        f"of a device and {second.memory.device_bytes / first.memory.device_bytes:.2f} x its memory with {changed}.",
+        f"With {changed}: {faster:.2f} x the tokens per second of a device, {fuller:.2f} x its memory.",
         None,
         (Table("Two plans", columns, tuple(rows)),),
         tuple(dict.fromkeys((*first.notes, *second.notes))),

@@ -78,7 +78,8 @@ def machine_report(machine: Machine) -> Report:
         ("made by", f"{machine.vendor} {machine.form_factor} {machine.year or ''}".strip()),
         (
             "memory",
-            f"{format_bytes(machine.memory_bytes)} usable ({machine.memory_note}), {machine.nameplate_bytes / 1e9:g} GB by name",
+            f"{format_bytes(machine.memory_bytes)} usable ({machine.memory_note}), "
+            f"{machine.nameplate_bytes / 1e9:g} GB by name",
         ),
         ("bandwidth", format_bytes_per_second(machine.memory_bytes_per_second)),
         ("vector peak", _or_unknown(machine.vector_flop_per_second, format_flop_per_second)),

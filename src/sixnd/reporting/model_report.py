@@ -110,7 +110,8 @@ def weights_report(weights: Weights, check: WeightCheck | None, name: str) -> Re
     ]
     if check is not None:
         tables.insert(0, _check_table(check))
-    verdict = f"{name}: {len(weights.tensors):,} tensors, {format_count(weights.n_params)} values, {format_bytes(weights.n_bytes)}."
+    amount = f"{len(weights.tensors):,} tensors, {format_count(weights.n_params)} values"
+    verdict = f"{name}: {amount}, {format_bytes(weights.n_bytes)}."
     agrees = None if check is None else check.unexplained == 0
     if check is not None:
         verdict += (

@@ -34,7 +34,8 @@ def _time_verdict(answer: TrainingTime, cluster: Cluster) -> str:
             f"{answer.days:g} days on {where} at MFU {format_percent(answer.mfu)} are {format_flops(answer.flops)}: "
             f"by 20 tokens a parameter best spent on {format_count(n)} parameters and {format_count(d)} tokens."
         )
-    assert answer.params is not None and answer.tokens is not None
+    assert answer.params is not None
+    assert answer.tokens is not None
     run = f"{format_count(answer.params)} parameters on {format_count(answer.tokens)} tokens"
     if not answer.possible:
         return f"{run} in {answer.days:g} days on {where} cannot be: it needs {format_percent(answer.mfu)} of the peak."
@@ -114,8 +115,9 @@ def largest_report(answer: Largest, cluster: Cluster, plan: Plan, chosen: tuple[
         ),
     )
     verdict = (
-        f"{cluster.n_devices} x {cluster.machine.name} hold the training state of {format_count(answer.params)} parameters; "
-        f"with activations of {plan.micro_batch} x {plan.seq} tokens a device {format_count(answer.params_with_activations)} remain."
+        f"{cluster.n_devices} x {cluster.machine.name} hold the training state of {format_count(answer.params)} "
+        f"parameters; with activations of {plan.micro_batch} x {plan.seq} tokens a device "
+        f"{format_count(answer.params_with_activations)} remain."
     )
     return Report(
         "Largest model",
@@ -123,7 +125,8 @@ def largest_report(answer: Largest, cluster: Cluster, plan: Plan, chosen: tuple[
         None,
         (Table("Largest model", _QUANTITY, rows),),
         (
-            f"precision {plan.precision}, optimizer {plan.optimizer}, recompute {plan.recompute.policy}; state shared out evenly",
+            f"precision {plan.precision}, optimizer {plan.optimizer}, recompute {plan.recompute.policy}",
+            "state is shared out evenly over the devices",
             "with activations counts buffers, allocator fragments and the context, too",
             *chosen,
         ),

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 _DISTANCES = (7, 16, 28, 42, 58, 76, 96, 120, 150, 185)
-_ANGLES = (-45, -90, 0, -135, 180, 45, 135, 90, -22, -68, -112, -158)  # degrees; below first, as roofs lie above
+BELOW = (-45, -90, 0, -135, 180, 45, 135, 90, -22, -68, -112, -158)  # angles in degrees, the best first
+ABOVE = (135, 90, 180, 45, 0, -135, -45, -90)
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ class Wanted:
     radius: float
     width: float
     height: float
+    prefer: tuple[int, ...] = BELOW
 
 
 def place(wanted: Sequence[Wanted], inside: Box, taken: Iterable[Box]) -> list[Box]:
@@ -59,16 +61,28 @@ def place(wanted: Sequence[Wanted], inside: Box, taken: Iterable[Box]) -> list[B
     """
     occupied, placed = list(taken), []
     for label in wanted:
-        costs = ((_cost(box, inside, occupied), number, box) for number, box in enumerate(_candidates(label)))
-        best = min(_until_free(costs))[-1]
+        best = _best(label, inside, occupied)
         occupied.append(best)
         placed.append(best)
     return placed
 
 
+def _best(label: Wanted, inside: Box, occupied: list[Box]) -> Box:
+    """The first candidate that is free, or else the one that covers least."""
+    best, least = None, math.inf
+    for box in _candidates(label):
+        cost = _cost(box, inside, occupied)
+        if cost < least:
+            best, least = box, cost
+        if cost == 0:
+            break
+    assert best is not None
+    return best
+
+
 def _candidates(label: Wanted) -> Iterator[Box]:
     for distance in _DISTANCES:
-        for angle in _ANGLES:
+        for angle in label.prefer:
             dx, dy = math.cos(math.radians(angle)), math.sin(math.radians(angle))
             reach = label.radius + distance
             x = label.x + dx * reach - _lean(dx) * label.width

@@ -1,0 +1,65 @@
+"""The options that describe a plan, and the keywords of `sixnd.account` that they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from sixnd.units import parse_count, parse_flop_per_second
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class PlanOptions:
+    """How a step is done, and where."""
+
+    on: Annotated[str, Parameter(help="The devices: h100, 8xh100, 1024xb200.")] = "h100"
+    batch: Annotated[int, Parameter(help="Sequences in the micro-batch of one device.")] = 1
+    seq: Annotated[
+        int | None, Parameter(help="Tokens of a sequence; in decode, the context. Default: the model's, up to 8192.")
+    ] = None
+    phase: Annotated[str, Parameter(help="train, prefill or decode.")] = "train"
+    precision: Annotated[
+        str, Parameter(help="bf16-master, bf16, fp32, amp-bf16, fp8-training ...; to serve also int8, int4 ...")
+    ] = "bf16-master"
+    optimizer: Annotated[
+        str, Parameter(help="sgd, momentum, adagrad, rmsprop, adam, adamw, adam8bit, adafactor, lion, muon.")
+    ] = "adamw"
+    recompute: Annotated[
+        str, Parameter(help="What backward makes again: none, selective, full, sqrt, or every:K blocks.")
+    ] = "none"
+    attention: Annotated[str, Parameter(help="flash (no scores stored) or math (all of them).")] = "flash"
+    accumulation: Annotated[int, Parameter(help="Micro-batches for each optimizer step.")] = 1
+    shard: Annotated[
+        str | None, Parameter(help="none, ddp, zero1, zero2, zero3. Default: zero3 on several devices.")
+    ] = None
+    mesh: Annotated[str | None, Parameter(help="Devices by axis, such as dp=8.")] = None
+    foreach: Annotated[
+        bool,
+        Parameter(negative="", show_default=False, help="The optimizer's many-tensor form, which needs a temporary."),
+    ] = False
+    global_batch: Annotated[
+        str | None, Parameter(help="Tokens for each optimizer step over all devices (4M); sets the accumulation.")
+    ] = None
+    tokens: Annotated[str | None, Parameter(help="Tokens of the whole run (15T): adds days and device-hours.")] = None
+    mfu_convention: Annotated[str, Parameter(help="What MFU divides: exact, 6N, 6N+12LHT, 6Nmm+12LHT, 6Nmm+6LHT.")] = (
+        "exact"
+    )
+    peak: Annotated[str | None, Parameter(help="Another peak for the device, such as 800TFLOP/s.")] = None
+
+
+ONE_STEP = PlanOptions()
+"""The defaults of every command."""
+
+
+def keywords(options: PlanOptions) -> dict[str, Any]:
+    """The keywords of `sixnd.account`; raises `UnitError` for an amount that cannot be read."""
+    words = dict(vars(options))
+    for name in ("global_batch", "tokens"):
+        if words[name] is not None:
+            words[name] = parse_count(words[name], minimum=1, what=f"--{name.replace('_', '-')}")
+    if words["peak"] is not None:
+        words["peak"] = parse_flop_per_second(words["peak"])
+    return words

@@ -1,0 +1,254 @@
+"""Is each operation held back by arithmetic or by memory? The roofline of Williams, Waterman and Patterson 2009.
+
+Over its arithmetic intensity I, a machine attains at most min(peak, I · bandwidth). Left of the ridge, at
+peak / bandwidth, memory is the limit; right of it, arithmetic. Points are hollow: they are predicted, not measured.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, drawing, new_figure
+from sixnd.reporting.figures.labels import ABOVE, BELOW, Box, place
+from sixnd.reporting.figures.writing import along, box_of, frame, pixels, wanted_label, write
+from sixnd.reporting.plain import plain
+from sixnd.units import format_flop_per_second, format_intensity, format_percent
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_LABELS = 10
+LARGEST_AREA = 2600.0  # of a point that takes all the time, in square points
+SMALLEST_AREA = 14.0
+_NEAR = 7.0  # pixels within which points share a label
+_ROOFS = ((INK, "-"), ("#7a828b", "--"), ("#7a828b", "-."), ("#7a828b", ":"))
+_MARKS = {  # colours that stay apart for every kind of sight (Okabe and Ito 2008), and shapes that do without them
+    "forward": ("#0072b2", "o"),
+    "backward": ("#d55e00", "s"),
+    "recompute": ("#cc79a7", "D"),
+    "optimizer": ("#009e73", "^"),
+    "prefill": ("#0072b2", "o"),
+    "decode": ("#d55e00", "s"),
+}
+_OTHER_MARK = ("#59636e", "v")
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A machine's two limits, in one format."""
+
+    name: str
+    peak_flop_per_second: float
+    bytes_per_second: float
+
+    @property
+    def ridge(self) -> float:
+        """The intensity, in FLOP per byte, from which on arithmetic is the limit."""
+        return self.peak_flop_per_second / self.bytes_per_second
+
+
+@dataclass(frozen=True)
+class Point:
+    """One operation: FLOP per byte, the FLOP/s that it attains, its share (0 to 1) of the time and its phase."""
+
+    label: str
+    intensity: float
+    attained_flop_per_second: float
+    share_of_time: float
+    phase: str
+
+
+@dataclass(frozen=True)
+class Window:
+    """What the axes show."""
+
+    left: float
+    right: float
+    bottom: float
+    top: float
+
+
+def roofline(machines: Sequence[Roof], points: Sequence[Point] = (), title: str = "Roofline") -> Figure:
+    """Draw the roofs of machines and the operations under them; the area of a point is its share of the time.
+
+    Raises `MissingDependencyError` without matplotlib, `ValueError` where there is no machine.
+    """
+    if not machines:
+        raise ValueError("a roofline needs at least one machine")
+    drawn = [point for point in points if point.intensity > 0 and point.attained_flop_per_second > 0]
+    window = _window(machines, drawn)
+    with drawing():
+        figure = new_figure(title, 10, 6.2)
+        axes = figure.add_axes((0.085, 0.125, 0.885, 0.785))
+        _axes(axes, window)
+        taken = _roofs(axes, machines, window)
+        _points(axes, drawn)
+        taken.append(_legend(axes, drawn))
+        _label_points(axes, drawn, taken)
+        figure.text(0.085, 0.94, plain(title), fontsize=LARGE, fontweight="bold", va="bottom")
+        figure.text(0.085, 0.02, _footnote(points, drawn), fontsize=SMALL, color=SOFT)
+    return figure
+
+
+def _window(machines: Sequence[Roof], points: Sequence[Point]) -> Window:
+    """Every point, every ridge, and some air."""
+    intensities = [point.intensity for point in points] + [roof.ridge for roof in machines]
+    left = min([*intensities, min(roof.ridge for roof in machines) / 30]) / 3
+    right = max([*intensities, max(roof.ridge for roof in machines) * 8]) * 3
+    attained = [point.attained_flop_per_second for point in points]
+    bottom = min([*attained, *(roof.bytes_per_second * left for roof in machines)]) / 2
+    return Window(left, right, bottom, max([*attained, *(roof.peak_flop_per_second for roof in machines)]) * 4)
+
+
+def _axes(axes: Axes, window: Window) -> None:
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(window.left, window.right)
+    axes.set_ylim(window.bottom, window.top)
+    axes.set_xlabel("intensity (FLOP/byte)")
+    axes.set_ylabel("attainable FLOP/s")
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_intensity(x).removesuffix(" FLOP/B")))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_flop_per_second(y).removesuffix("FLOP/s")))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    axes.grid(color=LINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(length=3, labelsize=SMALL)
+    axes.tick_params(which="minor", length=0)
+
+
+def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> list[Box]:
+    """Draw slope, roof, ridge and name of each machine; the boxes that lines and texts take."""
+    taken: list[Box] = []
+    for number, roof in enumerate(machines):
+        colour, dashes = _ROOFS[min(number, len(_ROOFS) - 1)]
+        line_x = [window.left, roof.ridge, window.right]
+        line_y = [roof.bytes_per_second * window.left, roof.peak_flop_per_second, roof.peak_flop_per_second]
+        axes.plot(line_x, line_y, color=colour, linestyle=dashes, linewidth=1.8)
+        axes.plot([roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second], color=colour, linestyle=":", linewidth=0.9)
+        taken += along(axes, line_x, line_y)
+        taken += along(axes, [roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second])
+    return taken + _roof_labels(axes, machines, window, taken)
+
+
+def _roof_labels(axes: Axes, machines: Sequence[Roof], window: Window, taken: Sequence[Box]) -> list[Box]:
+    """Name each roof at its end and each ridge at its corner; the boxes of the names."""
+    wanted, texts = [], []
+    for roof in sorted(machines, key=lambda roof: -roof.peak_flop_per_second):
+        name = f"{plain(roof.name)}, {format_flop_per_second(roof.peak_flop_per_second)}"
+        for text, x in ((name, window.right), (f"ridge {format_intensity(roof.ridge)}", roof.ridge)):
+            wanted.append(wanted_label(axes, text, x, roof.peak_flop_per_second, 0, ABOVE))
+            texts.append(text)
+    boxes = place(wanted, frame(axes), taken)
+    for label, text, box in zip(wanted, texts, boxes, strict=True):
+        write(axes, text, box, label)
+    return boxes
+
+
+def _points(axes: Axes, points: Sequence[Point]) -> None:
+    for phase in _phases(points):
+        colour, mark = _MARKS.get(phase, _OTHER_MARK)
+        here = [point for point in points if point.phase == phase]
+        axes.scatter(
+            [point.intensity for point in here],
+            [point.attained_flop_per_second for point in here],
+            s=[_area(point) for point in here],
+            marker=mark,
+            facecolors="none",
+            edgecolors=colour,
+            linewidths=1.4,
+            zorder=3,
+        )
+
+
+def _area(point: Point) -> float:
+    return max(LARGEST_AREA * min(point.share_of_time, 1.0), SMALLEST_AREA)
+
+
+def _phases(points: Iterable[Point]) -> list[str]:
+    return list(dict.fromkeys(point.phase for point in points))
+
+
+def _legend(axes: Axes, points: Sequence[Point]) -> Box:
+    """The phases that there are, lower right, where no operation can be."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for phase in _phases(points):
+        colour, mark = _MARKS.get(phase, _OTHER_MARK)
+        handles.append(Line2D([], [], linestyle="", marker=mark, markersize=8, markerfacecolor="none",
+                              markeredgecolor=colour, markeredgewidth=1.4, label=plain(phase)))
+    if not handles:
+        return Box(0, 0, 0, 0)
+    legend = axes.legend(handles=handles, loc="lower right", fontsize=SMALL, facecolor=PAPER, edgecolor=LINE,
+                         framealpha=1, labelcolor=INK)
+    return box_of(axes, legend)
+
+
+def _label_points(axes: Axes, points: Sequence[Point], taken: list[Box]) -> None:
+    """Name what takes most of the time; points that lie on one another share a label."""
+    groups = _grouped(axes, points)
+    marks = [_mark(axes, point) for point in points]
+    wanted, texts = [], []
+    for group in groups[:MOST_LABELS]:
+        share = format_percent(sum(point.share_of_time for point in group))
+        text = f"{_shared_name([plain(point.label) for point in group])} {share}"
+        radius = max(map(_radius, group))
+        wanted.append(wanted_label(axes, text, group[0].intensity, group[0].attained_flop_per_second, radius, BELOW))
+        texts.append(text)
+    for label, text, box in zip(wanted, texts, place(wanted, frame(axes), [*taken, *marks]), strict=True):
+        write(axes, text, box, label)
+
+
+def _mark(axes: Axes, point: Point) -> Box:
+    """What a point's mark takes."""
+    x, y = pixels(axes, point.intensity, point.attained_flop_per_second)
+    radius = _radius(point)
+    return Box(x - radius, y - radius, x + radius, y + radius)
+
+
+def _radius(point: Point) -> float:
+    """Of a point's mark, in pixels of the figure's 100 dots an inch."""
+    return math.sqrt(_area(point)) / 2 * 100 / 72 + 1
+
+
+def _grouped(axes: Axes, points: Sequence[Point]) -> list[list[Point]]:
+    """Points that lie on one another, the largest share first."""
+    groups: list[list[Point]] = []
+    for point in sorted(points, key=lambda point: -point.share_of_time):
+        x, y = pixels(axes, point.intensity, point.attained_flop_per_second)
+        for group in groups:
+            other_x, other_y = pixels(axes, group[0].intensity, group[0].attained_flop_per_second)
+            if point.phase == group[0].phase and abs(x - other_x) <= _NEAR and abs(y - other_y) <= _NEAR:
+                group.append(point)
+                break
+        else:
+            groups.append([point])
+    return sorted(groups, key=lambda group: -sum(point.share_of_time for point in group))
+
+
+def _shared_name(names: list[str]) -> str:
+    """One name for several: what they begin with, and at most three of the ends."""
+    if len(set(names)) == 1:
+        return names[0]
+    start = os.path.commonprefix(names)
+    start = start[: start.rfind(".") + 1]
+    ends = list(dict.fromkeys(name.removeprefix(start) for name in names))
+    more = f" + {len(ends) - 3} more" if len(ends) > 3 else ""
+    return f"{start}{', '.join(ends[:3])}{more}"
+
+
+def _footnote(points: Sequence[Point], drawn: Sequence[Point]) -> str:
+    if not points:
+        return ""
+    left = len(points) - len(drawn)
+    share = sum(point.share_of_time for point in points if point not in drawn)
+    rest = f"  Not drawn, as they do no arithmetic: {left} operations, {format_percent(share)} of the time." if left else ""
+    return f"Hollow: predicted. Area: share of the time.{rest}"
