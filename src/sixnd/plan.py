@@ -17,6 +17,10 @@ class Mesh:
 
     axes: dict[str, int] = field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        """Equal meshes hash alike: a plan can be looked up by."""
+        return hash(tuple(self.axes.items()))
+
     def size(self, axes: tuple[str, ...]) -> int:
         """Multiply the sizes of some axes."""
         total = 1

@@ -441,6 +441,8 @@ def _with_unit(
 def _fitting(size: Fraction, sizes: Sizes, digits: int) -> tuple[str, Fraction, int]:
     """The first unit in which the rounded number does not yet reach the next unit; that number and its decimals."""
     for (unit, step), (_, following) in pairwise(sizes.items()):
+        if size >= following:
+            continue
         number, decimals = _rounded(size / step, digits)
         if number * step < following:
             return unit, number, decimals
@@ -459,8 +461,9 @@ def _rounded(value: Fraction, digits: int) -> tuple[Fraction, int]:
 
 def _exponent(value: Fraction) -> int:
     """The power of ten of a positive value's first digit, without a logarithm of a huge or rounded number."""
-    power = math.floor((value.numerator.bit_length() - value.denominator.bit_length()) * math.log10(2)) - 1
-    while value >= Fraction(10) ** (power + 1):
+    above, below = value.numerator, value.denominator
+    power = math.floor((above.bit_length() - below.bit_length()) * math.log10(2)) - 1
+    while above >= below * 10 ** (power + 1) if power >= -1 else above * 10 ** -(power + 1) >= below:
         power += 1
     return power
 

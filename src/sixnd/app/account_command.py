@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sixnd.app.output import TABLES, Output, emit
+from sixnd.app.output import TABLES, Output, emit, json_text
 from sixnd.app.plan_options import ONE_STEP, PlanOptions, keywords
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ def account(
         Write two figures (.svg, .png, .pdf): FILE, memory over the step, and FILE-roofline.
     """
     from sixnd.planning.account import account as work_out
-    from sixnd.reporting.account_report import account_report
 
     options = keywords(plan)
     answer = work_out(model, **options)
@@ -51,6 +51,11 @@ def account(
         other = work_out(model, **{**options, **second_plan(vs)})
         emit(compare_report(answer, other, vs), output)
         return 0 if answer.memory.fits or other.memory.fits else 1
+    if output.json and output.html is None and plot is None:  # the tables are not laid out to be thrown away
+        sys.stdout.write(json_text(answer.to_dict()))
+        return 0 if answer.memory.fits else 1
+    from sixnd.reporting.account_report import account_report
+
     report = account_report(answer, explain=explain, every_operation=output.csv)
     if plot is not None or output.html is not None:
         report = _with_figures(answer, report, plot, page=output.html is not None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sixnd.reporting.report import Report
+if TYPE_CHECKING:
+    from sixnd.reporting.report import Report
 
 
 @Parameter(name="*")
@@ -37,9 +38,7 @@ def emit(report: Report, output: Output) -> None:
 
         write_text(output.html, html.render(report))
     if output.json:
-        import msgspec
-
-        text = msgspec.json.format(msgspec.json.encode(report.data), indent=2).decode()
+        text = json_text(report.data)
     elif output.md:
         from sixnd.reporting import markdown
 
@@ -54,3 +53,10 @@ def emit(report: Report, output: Output) -> None:
         print_report(report)
         return
     sys.stdout.write(text if text.endswith("\n") else text + "\n")
+
+
+def json_text(data: dict[str, object]) -> str:
+    """Plain data as indented JSON."""
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(data), indent=2).decode() + "\n"

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from pathlib import Path
 
 from sixnd.errors import UsageError, near_miss
 
@@ -90,9 +91,7 @@ def format_names() -> tuple[str, ...]:
 def _catalogue() -> Mapping[str, Format]:
     """Every name and alias with its format, read when first asked for (so the readers too are imported here)."""
     import tomllib
-    from importlib.resources import files
-
-    text = files("sixnd.formats").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
     formats: dict[str, Format] = {}
     for name, entry in tomllib.loads(text).items():
         sizes = {key: entry[key] for key in ("bits", "block_size", "scale_bits") if key in entry}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from sixnd.machines.entry import read_machine
@@ -84,9 +85,7 @@ def _parse(name: str) -> Mapping[str, Any]:
 @cache
 def _tables() -> Mapping[str, str]:
     """The text of each table under its name."""
-    from importlib.resources import files
-
-    text = files("sixnd.machines").joinpath("catalogue.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
     _, *rest = _HEADER.split(text)
     return dict(zip(rest[::2], rest[1::2], strict=True))
 

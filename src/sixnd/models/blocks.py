@@ -379,10 +379,10 @@ def _norm(
     """Normalise over the last name; `dims` are those of the weight."""
     norm = norm or model.norm
     rows = " ".join(x.dims)
-    plain = norm == "layer-without-weight" or not dims
+    plain = norm.endswith("-without-weight") or not dims
     kind = (
         (kinds.RMS_NORM_PLAIN if plain else kinds.RMS_NORM)
-        if norm == "rms"
+        if norm.startswith("rms")
         else (kinds.LAYER_NORM_PLAIN if plain else kinds.LAYER_NORM)
     )
     if plain:

@@ -28,6 +28,7 @@ class Derived:
     reduces: bool = True
     prefetches: bool = False
     _blocks: dict[tuple[object, ...], Block] = field(default_factory=dict)
+    _pieces: dict[tuple[str, bool], tuple[Block, ...]] = field(default_factory=dict)
 
     @cached_property
     def derivation(self) -> Derivation:
@@ -48,18 +49,18 @@ class Derived:
         needed = read_before_made(self.derivation.backward)
         return {name: spec for name, spec in needed.items() if name not in gathered and name != given}
 
-    @property
+    @cached_property
     def entry(self) -> TensorSpec | None:
         """The tensor that arrives, as this block sees it."""
         entry = self.program.entry
         return None if entry is None or entry not in self.derivation.tensors else self.derivation.tensors[entry].spec
 
-    @property
+    @cached_property
     def exit_name(self) -> str:
         """The name of the tensor that leaves."""
         return "" if self.program.exit is None else self.derivation.tensors[self.program.exit].spec.name
 
-    @property
+    @cached_property
     def keeps_exit(self) -> bool:
         """Whether this block's own backward reads its result."""
         return self.exit_name in self.kept
@@ -81,6 +82,13 @@ class Derived:
             chosen = None if phase == "forward" else phase
             self._blocks[key] = finish(self.program.path, drafts, arrives=entry, keeps=names, held=held, phase=chosen)
         return self._blocks[key]
+
+    def kept_forward(self, entry_owned: bool) -> tuple[Block, ...]:
+        """The plain forward, as a piece of a chain: the same tuple each time, so that runs of it are found quickly."""
+        key = ("piece", entry_owned)
+        if key not in self._pieces:
+            self._pieces[key] = (self.forward(keep=True, entry_owned=entry_owned),)
+        return self._pieces[key]
 
     def backward(self, *, entry_owned: bool, gather: bool = True) -> Block:
         """Backward: frees what was kept, makes the entry's gradient, reduces the parameters' gradients."""

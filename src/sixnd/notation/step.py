@@ -36,9 +36,8 @@ def forward_nodes(chain: Sequence[Stage], recompute: Recompute) -> tuple[Node, .
             rest = [chain[i].derived.forward(keep=False, entry_owned=True) for i in range(start + 1, stop)]
             pieces.append((first, *rest))
         else:
-            derived = chain[start].derived
-            owned = not _entry_kept(derived) and not _kept_before(chain, start, start, recompute)
-            pieces.append((derived.forward(keep=True, entry_owned=owned),))
+            owned = not _entry_kept(chain[start].derived) and not _kept_before(chain, start, start, recompute)
+            pieces.append(chain[start].derived.kept_forward(owned))
     return _folded(pieces)
 
 

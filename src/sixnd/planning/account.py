@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from sixnd.errors import UsageError
 from sixnd.ledger import Cost, Ledger, Phase
@@ -34,7 +35,6 @@ from sixnd.planning.build import DATA_AXIS, Built, build
 from sixnd.planning.choices import Choices, read_choices
 from sixnd.planning.conventions import attention_width, check_convention, flops_by_convention
 from sixnd.planning.estimate import Estimate, estimate, operations
-from sixnd.planning.explain import explained
 from sixnd.planning.memory import memory_part
 from sixnd.planning.policies import bytes_per_param_text
 from sixnd.planning.remedies import find_remedies, find_room
@@ -110,27 +110,22 @@ def _assemble(
     estimated = estimate(built.ledger, cluster)
     time = _time_part(built, cluster, flops, estimated, convention)
     shell = Account(
-        _model_part(built),
-        _workload(built, cluster),
-        flops,
-        memory,
-        time,
-        operations(estimated.prices),
-        notes.uncounted(built),
-        (*chosen.notes, *notes.assumed(built, cluster, estimated)),
-        "",
-        (),
-        None,
-        (),
-        _project(tokens, built, flops, time, cluster),
-        built.ledger,
-        plan,
-        cluster,
+        model=_model_part(built),
+        workload=_workload(built, cluster),
+        flops=flops,
+        memory=memory,
+        time=time,
+        operations=operations(estimated.prices),
+        uncounted=notes.uncounted(built),
+        notes=(*chosen.notes, *notes.assumed(built, cluster, estimated)),
+        verdict="",
+        remedies=find_remedies(model, plan, cluster) if advise and not memory.fits else (),
+        room=find_room(model, plan, cluster) if advise and memory.fits else None,
+        project=_project(tokens, built, flops, time, cluster),
+        built=built,
+        cluster=cluster,
     )
-    remedies = find_remedies(model, plan, cluster) if advise and not memory.fits else ()
-    room = find_room(model, plan, cluster) if advise and memory.fits else None
-    full = replace(shell, remedies=remedies, room=room)
-    return replace(full, verdict=verdict(full), explained=explained(full, built))
+    return replace(shell, verdict=verdict(shell))
 
 
 def _model_part(built: Built) -> ModelPart:

@@ -1,16 +1,22 @@
-"""What does an account say? Records only; their fields are the JSON that other programs rely on, in this order."""
+"""What does an account say? Records only; their fields are the JSON that other programs rely on, in this order.
+
+They are msgspec structs and not dataclasses because they are that edge: msgspec turns them into JSON as they stand, and
+defining a struct costs a tenth of defining a dataclass, which a command line pays at every start.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from sixnd.ledger import Category, Ledger
 from sixnd.machines import Cluster
 from sixnd.plan import Plan
+from sixnd.planning.build import Built
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(msgspec.Struct, frozen=True):
     """Parameters: all, those that one token uses, and the input embedding's."""
 
     total: int
@@ -18,8 +24,7 @@ class Params:
     embedding: int
 
 
-@dataclass(frozen=True)
-class ModelPart:
+class ModelPart(msgspec.Struct, frozen=True):
     """Which model."""
 
     name: str
@@ -27,8 +32,7 @@ class ModelPart:
     params: Params
 
 
-@dataclass(frozen=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """What is done with it: one optimizer step in training, one forward pass otherwise."""
 
     phase: str
@@ -47,8 +51,7 @@ class Workload:
     mesh: dict[str, int]
 
 
-@dataclass(frozen=True)
-class PhaseFlops:
+class PhaseFlops(msgspec.Struct, frozen=True):
     """FLOPs of one phase on one device: contractions dense, contractions as masked, and the rest."""
 
     matrix: int
@@ -56,8 +59,7 @@ class PhaseFlops:
     vector: int
 
 
-@dataclass(frozen=True)
-class Flops:
+class Flops(msgspec.Struct, frozen=True):
     """FLOPs of one step on one device. `model` is what MFU divides: forward and backward without recompute."""
 
     forward: PhaseFlops
@@ -71,8 +73,7 @@ class Flops:
     conventions: dict[str, int]
 
 
-@dataclass(frozen=True)
-class MemoryPart:
+class MemoryPart(msgspec.Struct, frozen=True):
     """Memory of one device at the fullest moment of the step, by what it is for. The categories sum to the peak."""
 
     parameters_bytes: int
@@ -94,8 +95,7 @@ class MemoryPart:
     maxima: dict[Category, int]
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """Shares of the estimated time by what limits it; they sum to one."""
 
     compute: float
@@ -104,8 +104,7 @@ class Bound:
     overhead: float
 
 
-@dataclass(frozen=True)
-class TimePart:
+class TimePart(msgspec.Struct, frozen=True):
     """Time of one step: the roofline's, with perfect overlap, and the estimate, which MFU and throughput belong to."""
 
     ideal_seconds: float
@@ -121,8 +120,7 @@ class TimePart:
     bound: Bound
 
 
-@dataclass(frozen=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """One distinct operation of the step, totals over its `count`."""
 
     path: str
@@ -139,8 +137,7 @@ class Operation:
     formula: str
 
 
-@dataclass(frozen=True)
-class Remedy:
+class Remedy(msgspec.Struct, frozen=True):
     """A change that makes it fit, with what it costs in FLOPs and in devices."""
 
     change: str
@@ -150,16 +147,14 @@ class Remedy:
     devices: int
 
 
-@dataclass(frozen=True)
-class Room:
+class Room(msgspec.Struct, frozen=True):
     """What else would fit, everything else unchanged: the largest micro-batch, and the longest sequence."""
 
     batch: int
     seq: int
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(msgspec.Struct, frozen=True):
     """A whole training run under this account: steps, days and device-hours for `tokens`."""
 
     tokens: int
@@ -169,19 +164,7 @@ class Project:
     device_hours: float
 
 
-@dataclass(frozen=True)
-class Explained:
-    """One headline number: its formula, the formula with the numbers filled in, and where the rule comes from."""
-
-    name: str
-    value: str
-    formula: str
-    filled: str
-    source: str
-
-
-@dataclass(frozen=True, eq=False)
-class Account:
+class Account(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """The full account of one step of a model under a plan on a cluster. `to_dict` is the JSON."""
 
     model: ModelPart
@@ -195,21 +178,37 @@ class Account:
     verdict: str
     remedies: tuple[Remedy, ...]
     room: Room | None
-    explained: tuple[Explained, ...]
     project: Project | None
-    ledger: Ledger = field(repr=False)
-    plan: Plan = field(repr=False)
-    cluster: Cluster = field(repr=False)
+    built: Built
+    cluster: Cluster
 
-    def to_dict(self) -> dict[str, object]:
+    @property
+    def ledger(self) -> Ledger:
+        """What one device does in the step, op by op."""
+        return self.built.ledger
+
+    @property
+    def plan(self) -> Plan:
+        """The choices that were made."""
+        return self.built.plan
+
+    def to_dict(self) -> dict[str, Any]:
         """The account as plain data, keys as `sixnd account --json` prints them."""
-        from dataclasses import asdict
+        shown = {name: msgspec.to_builtins(getattr(self, name)) for name in _SHOWN}
+        return {"schema": "sixnd.account/1", **shown}
 
-        shown: dict[str, object] = {"schema": "sixnd.account/1", "verdict": self.verdict}
-        for name in ("model", "workload", "flops", "memory", "time"):
-            shown[name] = asdict(getattr(self, name))
-        shown["operations"] = [vars(operation) for operation in self.operations]
-        shown["remedies"] = [vars(remedy) for remedy in self.remedies]
-        shown["room"] = vars(self.room) if self.room else None
-        shown["project"] = vars(self.project) if self.project else None
-        return {**shown, "uncounted": list(self.uncounted), "notes": list(self.notes)}
+
+_SHOWN = (
+    "verdict",
+    "model",
+    "workload",
+    "flops",
+    "memory",
+    "time",
+    "operations",
+    "remedies",
+    "room",
+    "project",
+    "uncounted",
+    "notes",
+)

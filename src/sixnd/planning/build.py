@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from sixnd.formats import Format
 from sixnd.ledger import Block, Ledger, Node, Repeat, TensorSpec
@@ -69,32 +69,52 @@ class Built:
         return sum(n for _, n in self.parameters)
 
     @cached_property
+    def resident(self) -> tuple[TensorSpec, ...]:
+        """What one device holds all the time."""
+        return _resident(self)
+
+    @cached_property
     def ledger(self) -> Ledger:
         """What one device does in one step and holds meanwhile."""
         if self.plan.phase == "train":
             body = _micro_steps(self)
-            return Ledger((*body, _update(self, body)), _resident(self))
+            return Ledger((*body, _update(self, body)), self.resident)
         chain = _chain(self, accumulates=False, reduces=False)
-        return Ledger(forward_nodes(chain, self.plan.recompute), _resident(self))
+        return Ledger(forward_nodes(chain, self.plan.recompute), self.resident)
 
 
+@lru_cache(maxsize=64)
 def build(model: Architecture, plan: Plan, n_devices: int = 1) -> Built:
     """Write the model's lines for a plan and place them on `n_devices`."""
     precision, optimizer = get_precision(plan.precision), get_optimizer(plan.optimizer)
-    work = Workload(precision.numerics, plan.phase, plan.attention)
+    programs = _programs(model, Workload(precision.numerics, plan.phase, plan.attention))
     base = base_sizes(model, plan.micro_batch * n_devices, plan.seq, plan.phase)
+    parts = tuple(
+        Part(program, base if layer is None else layer_sizes(layer, base, plan.phase), count)
+        for program, layer, count in programs.parts
+    )
+    return Built(model, plan, precision, optimizer, parts, programs.order, _sharding(plan, n_devices))
+
+
+@dataclass(frozen=True, eq=False)
+class _Programs:
+    """A model's programs: (program, the layer it is or None, how often), and which one each block of the chain is."""
+
+    parts: tuple[tuple[Program, Layer | None, int], ...]
+    order: tuple[int, ...]
+
+
+@lru_cache(maxsize=16)
+def _programs(model: Architecture, work: Workload) -> _Programs:
+    """Write the embedding, each distinct layer once, and the head. Sizes come later: one program serves all."""
     embedding = embedding_program(model, work)
     distinct = Counter(model.layers)
     labels = _labels(list(distinct))
-    parts = [Part(embedding, base, 1)]
-    for layer, count in distinct.items():
-        program = layer_program(model, layer, labels[layer], work)
-        parts.append(Part(program, layer_sizes(layer, base, plan.phase), count))
-    tied = embedding.parameters[0] if model.tied else None
-    parts.append(Part(head_program(model, work, tied), base, 1))
+    layers = [(layer_program(model, layer, labels[layer], work), layer, n) for layer, n in distinct.items()]
+    head = head_program(model, work, embedding.parameters[0] if model.tied else None)
     index = {layer: i + 1 for i, layer in enumerate(distinct)}
-    order = (0, *(index[layer] for layer in model.layers), len(parts) - 1)
-    return Built(model, plan, precision, optimizer, tuple(parts), order, _sharding(plan, n_devices))
+    order = (0, *(index[layer] for layer in model.layers), len(layers) + 1)
+    return _Programs(((embedding, None, 1), *layers, (head, None, 1)), order)
 
 
 def _labels(layers: list[Layer]) -> dict[Layer, str]:

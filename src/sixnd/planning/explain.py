@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from sixnd.notation.program import product
-from sixnd.planning.answers import Account, Explained
-from sixnd.planning.build import Built
+from sixnd.planning.answers import Account
 from sixnd.units import format_bytes, format_count, format_flop_per_second, format_flops, format_percent, format_seconds
 
 
-def explained(account: Account, built: Built) -> tuple[Explained, ...]:
+@dataclass(frozen=True)
+class Explained:
+    """One headline number: its formula, the formula with the numbers filled in, and where the rule comes from."""
+
+    name: str
+    value: str
+    formula: str
+    filled: str
+    source: str
+
+
+def explained(account: Account) -> tuple[Explained, ...]:
     """Explain parameters, FLOPs, memory, time and MFU."""
-    rows = [_params(account, built), *_flops(account), _six_n_d(account), *_memory(account), *_time(account)]
+    rows = [_params(account), *_flops(account), _six_n_d(account), *_memory(account), *_time(account)]
     return tuple(rows)
 
 
-def _params(account: Account, built: Built) -> Explained:
+def _params(account: Account) -> Explained:
     sums = []
-    for part in built.parts:
+    for part in account.built.parts:
         one = sum(product(p.dims, part.sizes) for p in part.program.parameters)
         times = f"{part.count} x " if part.count > 1 else ""
         sums.append(f"{part.program.path}: {times}{one:,}")

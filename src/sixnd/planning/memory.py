@@ -60,7 +60,13 @@ def _reserved_cache(built: Built) -> int:
 
 
 def fits(model: Architecture, plan: Plan, cluster: Cluster) -> tuple[bool, int]:
-    """Whether a plan fits a cluster, and the bytes its device would hold. Only memory is worked out."""
+    """Whether a plan fits a cluster, and the bytes its device would hold. Only memory is worked out.
+
+    Where what is resident is too much already, the step is not derived at all, and that is the number given.
+    """
     built = build(model, plan, cluster.n_devices)
+    lasting = sum(spec.n_bytes for spec in built.resident) + CONTEXT_BYTES
+    if lasting > cluster.machine.memory_bytes:
+        return False, lasting
     device = reserved_bytes(built.ledger.memory()) + CONTEXT_BYTES
     return device <= cluster.machine.memory_bytes, device

@@ -6,7 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from sixnd.errors import UsageError, near_miss
@@ -150,4 +150,4 @@ def _row(file: str, name: str, what: str) -> dict[str, Any]:
 
 @cache
 def _table(file: str) -> dict[str, dict[str, Any]]:
-    return tomllib.loads((resources.files("sixnd.planning") / file).read_text())
+    return tomllib.loads(Path(__file__).with_name(file).read_text(encoding="utf-8"))

@@ -125,8 +125,10 @@ def _smaller_batch(model: Architecture, plan: Plan, cluster: Cluster) -> Iterato
 
 def _more_devices(model: Architecture, plan: Plan, cluster: Cluster, words: str, changed: Plan) -> Iterator[Candidate]:
     """The fewest devices, doubling, over which ZeRO-3 makes it fit."""
-    n = cluster.n_devices * 2
     shared = replace(changed, shard="zero3")
+    if not fits(model, shared, Cluster(cluster.machine, MOST_DEVICES))[0]:
+        return  # what one device has of its own is too much already
+    n = cluster.n_devices * 2
     while n <= MOST_DEVICES:
         where = Cluster(cluster.machine, n)
         if fits(model, shared, where)[0]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sixnd.planning.answers import Account, Operation, Room
+from sixnd.planning.explain import explained
 from sixnd.reporting.report import Column, Report, Table
 from sixnd.units import (
     format_bytes,
@@ -226,5 +227,5 @@ def _remedies_table(account: Account) -> Table:
 
 def _explain_table(account: Account) -> Table:
     columns = (Column("number"), Column("value", "right"), Column("formula"), Column("filled in"), Column("source"))
-    rows = tuple((e.name, e.value, e.formula, e.filled, e.source) for e in account.explained)
+    rows = tuple((e.name, e.value, e.formula, e.filled, e.source) for e in explained(account))
     return Table("Explained", columns, rows)

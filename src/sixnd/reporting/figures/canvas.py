@@ -94,6 +94,7 @@ def svg_text(figure: Figure) -> str:
     text = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", text)  # "axes_1": of no use, and the same in every figure
     text = text.replace(INK, "currentColor").replace(PAPER, f"var(--page, {PAPER})").replace(SOFT, f"var(--soft, {SOFT})")
     text = text.replace(LINE, f"var(--line, {LINE})")
+    text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # a hundredth of a point is finer than any screen
     label = f'<svg role="img" aria-label="{escape(str(figure.get_label()))}"'
     return re.sub(r'^<svg| (?:width|height)="[0-9.]+pt"', lambda m: label if m[0] == "<svg" else "", text, count=3)
 

@@ -9,9 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
 
-_DISTANCES = (7, 16, 28, 42, 58, 76, 96, 120, 150, 185)
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Boxes = NDArray[np.float64]
+
+_DISTANCES = (7, 12, 18, 24, 32, 42, 54, 68, 84, 104, 128, 156, 190)
+_DOTS = 24  # stand for the line between a label and its mark
+_CROSSING = 60.0  # square pixels: what it costs that the line runs over something written
 BELOW = (-45, -90, 0, -135, 180, 45, 135, 90, -22, -68, -112, -158)  # angles in degrees, the best first
 ABOVE = (135, 90, 180, 45, 0, -135, -45, -90)
 
@@ -53,30 +62,37 @@ class Wanted:
     prefer: tuple[int, ...] = BELOW
 
 
-def place(wanted: Sequence[Wanted], inside: Box, taken: Iterable[Box]) -> list[Box]:
-    """A box for each label, in the order of their importance, inside the frame and off what is taken if that can be.
+def place(wanted: Sequence[Wanted], inside: Box, taken: Iterable[Box], written: Iterable[Box] = ()) -> list[Box]:
+    """A box for each label, in the order of their importance: inside the frame, and off all else if that can be.
+
+    `taken` is what no label may cover; `written`, besides, is what no line from a label to its mark may cross.
 
     >>> place([Wanted(50, 50, 0, 20, 10)], Box(0, 0, 100, 100), [])[0].overlap(Box(50, 50, 100, 100))
     0
     """
-    occupied, placed = list(taken), []
+    texts = [*written]
+    covered = [*taken, *texts]
+    placed: list[Box] = []
     for label in wanted:
-        best = _best(label, inside, occupied)
-        occupied.append(best)
-        placed.append(best)
+        box = _best(label, inside, _rows(covered), _rows(texts))
+        placed.append(box)
+        texts.append(box)
+        covered += [box, *(Box(x - 1, y - 1, x + 1, y + 1) for x, y in _line(label, box))]
     return placed
 
 
-def _best(label: Wanted, inside: Box, occupied: list[Box]) -> Box:
+def _best(label: Wanted, inside: Box, covered: Boxes, texts: Boxes) -> Box:
     """The first candidate that is free, or else the one that covers least."""
-    best, least = None, math.inf
-    for box in _candidates(label):
-        cost = _cost(box, inside, occupied)
+    candidates = list(_candidates(label))
+    best, least = candidates[0], math.inf
+    for box in candidates:
+        cost = _cost(box, inside, covered)
+        if cost < least:
+            cost += _CROSSING * _crossings(_line(label, box), texts)
         if cost < least:
             best, least = box, cost
-        if cost == 0:
+        if least == 0:
             break
-    assert best is not None
     return best
 
 
@@ -95,7 +111,32 @@ def _lean(direction: float) -> float:
     return 0.5 - 0.5 * max(-1.0, min(1.0, direction * 1.5))
 
 
-def _cost(box: Box, inside: Box, occupied: list[Box]) -> float:
+def _line(label: Wanted, box: Box) -> list[tuple[float, float]]:
+    """Dots on the way from a label's mark to its box."""
+    x, y = min(max(label.x, box.left), box.right), min(max(label.y, box.bottom), box.top)
+    shares = [step / _DOTS for step in range(1, _DOTS)]
+    return [(label.x + share * (x - label.x), label.y + share * (y - label.y)) for share in shares]
+
+
+def _rows(boxes: list[Box]) -> Boxes:
+    import numpy as np
+
+    return np.array([astuple(box) for box in boxes], dtype=np.float64).reshape(-1, 4)
+
+
+def _cost(box: Box, inside: Box, covered: Boxes) -> float:
     """Square pixels that are outside the frame, which is worst, or on something else."""
+    import numpy as np
+
     outside = box.area - box.overlap(inside)
-    return 10 * outside + sum(box.overlap(other) for other in occupied)
+    widths = np.minimum(box.right, covered[:, 2]) - np.maximum(box.left, covered[:, 0])
+    heights = np.minimum(box.top, covered[:, 3]) - np.maximum(box.bottom, covered[:, 1])
+    return 10 * round(outside, 3) + float((widths.clip(0) * heights.clip(0)).sum())
+
+
+def _crossings(dots: list[tuple[float, float]], texts: Boxes) -> int:
+    """How many dots lie on something written."""
+    import numpy as np
+
+    x, y = np.array(dots).T[:, :, None]
+    return int(((texts[:, 0] < x) & (x < texts[:, 2]) & (texts[:, 1] < y) & (y < texts[:, 3])).sum())

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from sixnd.ledger import CATEGORIES, Category, Sample
 from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, drawing, new_figure
 from sixnd.reporting.plain import plain
-from sixnd.units import format_bytes, format_count
+from sixnd.units import format_bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_BINS = 700  # more than a figure has columns to show
+MOST_BINS = 600  # more than a figure has columns to show
 FAR_ABOVE = 3.0  # a capacity so many times the peak is told, not drawn
 # What is always there lies at the bottom, in blues of one family; what comes and goes is above it. Okabe and Ito 2008.
 _COLOURS: dict[Category, str] = {
@@ -30,6 +30,7 @@ _COLOURS: dict[Category, str] = {
     "temporaries": "#cc79a7",
     "communication": "#8a8d91",
 }
+_STEADY = ("parameters", "master", "optimizer", "kv_cache")
 _CAPACITY = "#c1121f"
 _BANDS = {"forward": "#eef1f4", "backward": "#dfe4e9", "optimizer": "#cdd4db"}
 
@@ -54,7 +55,7 @@ def memory_timeline(samples: Iterable[Sample], capacity_bytes: int | None, title
     peak = max(range(len(told)), key=lambda i: sum(told[i].levels))
     with drawing():
         figure = new_figure(title, 10, 5.4)
-        axes = figure.add_axes((0.085, 0.11, 0.665, 0.74))
+        axes = figure.add_axes((0.085, 0.11, 0.705, 0.74))
         shown = _stack(axes, told)
         top = _limits(axes, len(told), sum(told[peak].levels), capacity_bytes)
         _phases(axes, bands(told), len(told))
@@ -99,7 +100,8 @@ def _stack(axes: Axes, samples: Sequence[Sample]) -> list[Category]:
         if any(heights):
             above = [b + h for b, h in zip(below, [*heights, heights[-1]], strict=True)]
             axes.fill_between(places, below, above, step="post", color=colour, linewidth=0)
-            axes.step(places, above, where="post", color=PAPER, linewidth=0.6)
+            if category in _STEADY:
+                axes.step(places, above, where="post", color=PAPER, linewidth=0.8)
             below = above
             shown.append(category)
     return shown
@@ -115,7 +117,7 @@ def _limits(axes: Axes, n: int, peak_bytes: int, capacity_bytes: int | None) -> 
     axes.set_ylim(0, top)
     axes.set_xlabel("operations of the step, in order")
     axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_count(round(x))))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{round(x):,}"))
     axes.yaxis.set_major_locator(MultipleLocator(_tick_bytes(top)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_bytes(round(y))))
     axes.grid(axis="y", color=LINE, linewidth=0.6)
@@ -174,7 +176,8 @@ def _peak(axes: Axes, sample: Sample, share: float, place: int) -> None:
     """Mark the fullest moment, with what runs there."""
     n_bytes = sum(sample.levels)
     align = "left" if share < 0.3 else "right" if share > 0.7 else "center"
-    axes.plot([place + 0.5], [n_bytes], marker="o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.4)
+    axes.plot([place + 0.5], [n_bytes], marker="o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.4,
+              clip_on=False, zorder=4)
     axes.annotate(
         f"peak {format_bytes(n_bytes)} in {plain(sample.path)} ({sample.phase})",
         (place + 0.5, n_bytes),
@@ -199,6 +202,6 @@ def _legend(figure: Figure, axes: Axes, at_peak: Sample, shown: list[Category]) 
         )
         for category in reversed(shown)
     ]
-    figure.legend(handles=handles, title="at the peak", loc="upper left", bbox_to_anchor=(0.765, 0.8), frameon=False,
+    figure.legend(handles=handles, title="at the peak", loc="upper left", bbox_to_anchor=(0.8, 0.8), frameon=False,
                   fontsize=SMALL, title_fontsize=SMALL, alignment="left", labelspacing=0.8, labelcolor=INK)
     axes.spines["left"].set_color(SOFT)

@@ -7,7 +7,6 @@ peak / bandwidth, memory is the limit; right of it, arithmetic. Points are hollo
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -86,10 +85,9 @@ def roofline(machines: Sequence[Roof], points: Sequence[Point] = (), title: str 
         figure = new_figure(title, 10, 6.2)
         axes = figure.add_axes((0.085, 0.125, 0.885, 0.785))
         _axes(axes, window)
-        taken = _roofs(axes, machines, window)
-        _points(axes, drawn)
-        taken.append(_legend(axes, drawn))
-        _label_points(axes, drawn, taken)
+        taken = [*_roofs(axes, machines, window), *_points(axes, drawn), _legend(axes, drawn)]
+        names = _name_roofs(axes, machines, window, taken)
+        _name_points(axes, drawn, taken, names)
         figure.text(0.085, 0.94, plain(title), fontsize=LARGE, fontweight="bold", va="bottom")
         figure.text(0.085, 0.02, _footnote(points, drawn), fontsize=SMALL, color=SOFT)
     return figure
@@ -125,7 +123,7 @@ def _axes(axes: Axes, window: Window) -> None:
 
 
 def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> list[Box]:
-    """Draw slope, roof, ridge and name of each machine; the boxes that lines and texts take."""
+    """Draw slope, roof and ridge of each machine; the boxes that the lines take."""
     taken: list[Box] = []
     for number, roof in enumerate(machines):
         colour, dashes = _ROOFS[min(number, len(_ROOFS) - 1)]
@@ -135,24 +133,24 @@ def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> list[Box]:
         axes.plot([roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second], color=colour, linestyle=":", linewidth=0.9)
         taken += along(axes, line_x, line_y)
         taken += along(axes, [roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second])
-    return taken + _roof_labels(axes, machines, window, taken)
+    return taken
 
 
-def _roof_labels(axes: Axes, machines: Sequence[Roof], window: Window, taken: Sequence[Box]) -> list[Box]:
-    """Name each roof at its end and each ridge at its corner; the boxes of the names."""
+def _name_roofs(axes: Axes, machines: Sequence[Roof], window: Window, taken: Sequence[Box]) -> list[Box]:
+    """Write each machine's name, peak and ridge above the end of its roof; the boxes of the names."""
     wanted, texts = [], []
     for roof in sorted(machines, key=lambda roof: -roof.peak_flop_per_second):
-        name = f"{plain(roof.name)}, {format_flop_per_second(roof.peak_flop_per_second)}"
-        for text, x in ((name, window.right), (f"ridge {format_intensity(roof.ridge)}", roof.ridge)):
-            wanted.append(wanted_label(axes, text, x, roof.peak_flop_per_second, 0, ABOVE))
-            texts.append(text)
+        peak, ridge = format_flop_per_second(roof.peak_flop_per_second), format_intensity(roof.ridge)
+        texts.append(f"{plain(roof.name)}: {peak}, ridge {ridge}")
+        wanted.append(wanted_label(axes, texts[-1], window.right, roof.peak_flop_per_second, 0, ABOVE))
     boxes = place(wanted, frame(axes), taken)
     for label, text, box in zip(wanted, texts, boxes, strict=True):
-        write(axes, text, box, label)
+        write(axes, text, box, label, line=False)
     return boxes
 
 
-def _points(axes: Axes, points: Sequence[Point]) -> None:
+def _points(axes: Axes, points: Sequence[Point]) -> list[Box]:
+    """Draw the operations; the boxes that their marks take."""
     for phase in _phases(points):
         colour, mark = _MARKS.get(phase, _OTHER_MARK)
         here = [point for point in points if point.phase == phase]
@@ -166,6 +164,7 @@ def _points(axes: Axes, points: Sequence[Point]) -> None:
             linewidths=1.4,
             zorder=3,
         )
+    return [_mark(axes, point) for point in points]
 
 
 def _area(point: Point) -> float:
@@ -192,10 +191,9 @@ def _legend(axes: Axes, points: Sequence[Point]) -> Box:
     return box_of(axes, legend)
 
 
-def _label_points(axes: Axes, points: Sequence[Point], taken: list[Box]) -> None:
+def _name_points(axes: Axes, points: Sequence[Point], taken: Sequence[Box], names: Sequence[Box]) -> None:
     """Name what takes most of the time; points that lie on one another share a label."""
     groups = _grouped(axes, points)
-    marks = [_mark(axes, point) for point in points]
     wanted, texts = [], []
     for group in groups[:MOST_LABELS]:
         share = format_percent(sum(point.share_of_time for point in group))
@@ -203,7 +201,7 @@ def _label_points(axes: Axes, points: Sequence[Point], taken: list[Box]) -> None
         radius = max(map(_radius, group))
         wanted.append(wanted_label(axes, text, group[0].intensity, group[0].attained_flop_per_second, radius, BELOW))
         texts.append(text)
-    for label, text, box in zip(wanted, texts, place(wanted, frame(axes), [*taken, *marks]), strict=True):
+    for label, text, box in zip(wanted, texts, place(wanted, frame(axes), taken, names), strict=True):
         write(axes, text, box, label)
 
 
@@ -226,7 +224,7 @@ def _grouped(axes: Axes, points: Sequence[Point]) -> list[list[Point]]:
         x, y = pixels(axes, point.intensity, point.attained_flop_per_second)
         for group in groups:
             other_x, other_y = pixels(axes, group[0].intensity, group[0].attained_flop_per_second)
-            if point.phase == group[0].phase and abs(x - other_x) <= _NEAR and abs(y - other_y) <= _NEAR:
+            if abs(x - other_x) <= _NEAR and abs(y - other_y) <= _NEAR:
                 group.append(point)
                 break
         else:
@@ -235,14 +233,16 @@ def _grouped(axes: Axes, points: Sequence[Point]) -> list[list[Point]]:
 
 
 def _shared_name(names: list[str]) -> str:
-    """One name for several: what they begin with, and at most three of the ends."""
-    if len(set(names)) == 1:
-        return names[0]
-    start = os.path.commonprefix(names)
-    start = start[: start.rfind(".") + 1]
-    ends = list(dict.fromkeys(name.removeprefix(start) for name in names))
-    more = f" + {len(ends) - 3} more" if len(ends) > 3 else ""
-    return f"{start}{', '.join(ends[:3])}{more}"
+    """One name for several: the first, up to two of its siblings by the ends of their paths, and how many more.
+
+    >>> _shared_name(["layers.mlp.up", "layers.mlp.gate", "head.logits"])
+    'layers.mlp.up, gate + 1 more'
+    """
+    first, *others = dict.fromkeys(names)
+    parent = first[: first.rfind(".") + 1]
+    siblings = [other.removeprefix(parent) for other in others if other.startswith(parent)][:2]
+    left = len(others) - len(siblings)
+    return ", ".join([first, *siblings]) + (f" + {left} more" if left else "")
 
 
 def _footnote(points: Sequence[Point], drawn: Sequence[Point]) -> str:

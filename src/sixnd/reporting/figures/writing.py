@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from sixnd.reporting.figures.canvas import INK, SMALL, SOFT
+from sixnd.reporting.figures.canvas import SMALL, SOFT
 from sixnd.reporting.figures.labels import Box, Wanted
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 _STEP = 5.0  # pixels between the boxes that stand for a line
-_FAR = 14.0  # pixels from which a label needs a line to its point
+_FAR = 13.0  # pixels from which a label needs a line to its point
 
 
 def pixels(axes: Axes, x: float, y: float) -> tuple[float, float]:
@@ -46,25 +46,22 @@ def wanted_label(axes: Axes, text: str, x: float, y: float, radius: float, prefe
     return Wanted(across, up, radius, box.right - box.left, box.top - box.bottom, prefer)
 
 
-def write(axes: Axes, text: str, box: Box, label: Wanted, color: str = INK) -> None:
+def write(axes: Axes, text: str, box: Box, label: Wanted, line: bool = True) -> None:
     """Write a label into its box, with a thin line to its mark where that is not beside it."""
-    axes.annotate(text, (box.left, box.bottom), xycoords="figure pixels", fontsize=SMALL, color=color, zorder=5)
+    axes.text(*_share(axes, box.left, box.bottom), text, fontsize=SMALL, transform=axes.transAxes, zorder=5)
     near_x = min(max(label.x, box.left), box.right)
     near_y = min(max(label.y, box.bottom), box.top)
     distance = math.hypot(near_x - label.x, near_y - label.y)
-    if distance - label.radius > _FAR:
-        start = label.radius / distance
-        end = 1 - 2 / distance
-        across, up = near_x - label.x, near_y - label.y
-        axes.annotate(
-            "",
-            (label.x + start * across, label.y + start * up),
-            (label.x + end * across, label.y + end * up),
-            xycoords="figure pixels",
-            textcoords="figure pixels",
-            arrowprops={"arrowstyle": "-", "color": SOFT, "linewidth": 0.7, "shrinkA": 0, "shrinkB": 0},
-            zorder=4,
-        )
+    if line and distance - label.radius > _FAR:
+        start, end = label.radius / distance, 1 - 2 / distance
+        ends = [_share(axes, label.x + t * (near_x - label.x), label.y + t * (near_y - label.y)) for t in (start, end)]
+        axes.plot(*zip(*ends, strict=True), color=SOFT, linewidth=0.7, transform=axes.transAxes, zorder=4)
+
+
+def _share(axes: Axes, x: float, y: float) -> tuple[float, float]:
+    """A place in pixels as shares of the axes, which hold at any resolution."""
+    across, up = axes.transAxes.inverted().transform((x, y))
+    return float(across), float(up)
 
 
 def along(axes: Axes, xs: Sequence[float], ys: Sequence[float]) -> list[Box]:
