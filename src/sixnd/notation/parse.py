@@ -72,17 +72,19 @@ def parse_line(text: str, diagonals: bool = False) -> Line:
         raise PatternError(f"{quote(text)} has a comma after '->': a line has one result")
     inputs = tuple(_parse_term(part, text) for part in left.split(","))
     line = Line(inputs, _parse_term(right, text))
-    for term in (line.output,) if diagonals else (*line.inputs, line.output):
-        _reject_repeats(names_of(term), text)
     for term in line.inputs:
-        _reject_repeats(tuple(name for name in names_of(term) if name == ELLIPSIS), text)
+        _reject_repeats(term, text, may_repeat=diagonals)
+    _reject_repeats(line.output, text)
     return line
 
 
-def _reject_repeats(names: tuple[str, ...], line: str) -> None:
-    for name in names:
-        if names.count(name) > 1 and not name.isdigit():
-            raise PatternError(f"{quote(name)} stands twice in one term of {quote(line)}: name the dims of a term apart")
+def _reject_repeats(term: Term, line: str, may_repeat: bool = False) -> None:
+    seen: set[str] = set()
+    for name in names_of(term):
+        if name in seen and (name == ELLIPSIS or not may_repeat):
+            raise PatternError(f"{quote(name)} stands twice in a term of {quote(line)}: name its dims apart")
+        if not name.isdigit():
+            seen.add(name)
 
 
 def _parse_term(text: str, line: str) -> Term:
