@@ -69,7 +69,16 @@ def architecture(row: dict[str, str]) -> Architecture:
 
 def usable(row: dict[str, str]) -> bool:
     """Rows that this issue's plans can express: dense, data-parallel, bf16, with a throughput."""
-    needed = ("n_layers", "d_model", "n_heads", "d_ff", "vocab", "seq_len", "micro_batch_per_gpu", "tokens_per_s_per_gpu")
+    needed = (
+        "n_layers",
+        "d_model",
+        "n_heads",
+        "d_ff",
+        "vocab",
+        "seq_len",
+        "micro_batch_per_gpu",
+        "tokens_per_s_per_gpu",
+    )
     return (
         row["status"] == "ok"
         and row["dtype"] == "bf16"
@@ -95,7 +104,8 @@ def compare(row: dict[str, str]) -> Run:
     tokens = answer.workload.tokens_per_step / devices
     return Run(
         row["source"], answer.workload.on, row["model"], devices, tokens / float(row["tokens_per_s_per_gpu"]),
-        answer.time.ideal_seconds, answer.time.seconds, number(row, "peak_memory_GiB"), answer.memory.reserved_bytes / 2**30,
+        answer.time.ideal_seconds, answer.time.seconds, number(row, "peak_memory_GiB"),
+        answer.memory.reserved_bytes / 2**30,
     )  # fmt: skip
 
 
@@ -103,6 +113,7 @@ def main() -> int:
     """Print the comparison."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--toml", action="store_true", help="print the records of planning/experience.toml")
     parser.add_argument("--rows", action="store_true", help="print every run")
     options = parser.parse_args()
     if not options.table.exists():
@@ -115,16 +126,22 @@ def main() -> int:
                 runs.append(compare(row))
             except SixndError:
                 refused += 1
-    print(f"{date.today()} {platform.machine()} Python {platform.python_version()}: {len(runs)} runs, {refused} not expressible")
+    print(
+        f"{date.today()} {platform.machine()} Python {platform.python_version()}: {len(runs)} runs, {refused} not expressible"
+    )
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         groups[(run.source, run.machine)].append(run)
         if options.rows:
-            print(f"  {run.source} {run.model} {run.devices}x{run.machine}: measured/estimated {run.measured_seconds / run.estimated_seconds:.2f}")
+            print(
+                f"  {run.source} {run.model} {run.devices}x{run.machine}: measured/estimated {run.measured_seconds / run.estimated_seconds:.2f}"
+            )
     print(f"{'source and machine':<52}{'runs':>5}{'measured/ideal':>16}{'measured/estimated':>20}")
     for (source, machine), group in sorted(groups.items()):
         print_row(f"{source} {machine}", group)
     print_row("all", runs)
+    if options.toml:
+        print_toml(runs)
     memory = [run.reserved_gib / run.measured_gib for run in runs if run.measured_gib]
     if memory:
         print(f"memory: predicted reserved / published, {len(memory)} runs, median {median(memory):.2f}")
@@ -136,6 +153,21 @@ def print_row(name: str, runs: list[Run]) -> None:
     ideal = median(run.measured_seconds / run.ideal_seconds for run in runs)
     estimated = median(run.measured_seconds / run.estimated_seconds for run in runs)
     print(f"{name:<52}{len(runs):>5}{ideal:>16.2f}{estimated:>20.2f}")
+
+
+def print_toml(runs: list[Run]) -> None:
+    """The medians by machine, as the package keeps them."""
+    machines: dict[str, list[Run]] = defaultdict(list)
+    for run in runs:
+        machines[run.machine].append(run)
+        machines["any"].append(run)
+    for machine, group in sorted(machines.items()):
+        ratios = sorted(run.measured_seconds / run.estimated_seconds for run in group)
+        sources = ", ".join(sorted({run.source for run in group}))
+        print(f"[{machine}]\nratio = {median(ratios):.2f}\nlow = {ratios[len(ratios) // 10]:.2f}")
+        print(
+            f'high = {ratios[-1 - len(ratios) // 10]:.2f}\nruns = {len(group)}\nsource = "{sources}"\ndate = "{date.today()}"\n'
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import Literal
 
 WorkPhase = Literal["train", "prefill", "decode"]
 AttentionKernel = Literal["flash", "math"]
+Kernels = Literal["fused", "eager"]
 RecomputePolicy = Literal["none", "selective", "full", "every"]
 Shard = Literal["none", "ddp", "zero1", "zero2", "zero3"]
 
@@ -46,7 +47,8 @@ class Plan:
     """How one step is done: `micro_batch` sequences of `seq` tokens on each device, `accumulation` times.
 
     In decode, `seq` is the context that one new token attends to. `foreach` is the optimizer's many-tensor form, which
-    needs a temporary; the fused form does not.
+    needs a temporary; the fused form does not. `kernels` says whether a norm and a gated activation are one kernel
+    each, or the several that PyTorch runs when nothing is compiled, each keeping what it needs.
     """
 
     micro_batch: int = 1
@@ -59,4 +61,5 @@ class Plan:
     attention: AttentionKernel = "flash"
     shard: Shard = "none"
     foreach: bool = False
+    kernels: Kernels = "fused"
     mesh: Mesh = field(default_factory=Mesh)

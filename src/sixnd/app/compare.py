@@ -8,7 +8,18 @@ from typing import Any
 from sixnd.errors import UsageError, near_miss
 from sixnd.units import parse_count
 
-WORDS = ("on", "phase", "precision", "optimizer", "recompute", "attention", "shard", "mesh", "mfu_convention")
+WORDS = (
+    "on",
+    "phase",
+    "precision",
+    "optimizer",
+    "recompute",
+    "attention",
+    "kernels",
+    "shard",
+    "mesh",
+    "mfu_convention",
+)
 NUMBERS = ("batch", "seq", "accumulation", "global_batch", "tokens")
 SWITCHES = ("foreach",)
 

@@ -31,6 +31,9 @@ class PlanOptions:
         str, Parameter(help="What backward makes again: none, selective, full, sqrt, or every:K blocks.")
     ] = "none"
     attention: Annotated[str, Parameter(help="flash (no scores stored) or math (all of them).")] = "flash"
+    kernels: Annotated[
+        str, Parameter(help="fused (a norm or a gated activation is one kernel) or eager (uncompiled PyTorch).")
+    ] = "fused"
     accumulation: Annotated[int, Parameter(help="Micro-batches for each optimizer step.")] = 1
     shard: Annotated[
         str | None, Parameter(help="none, ddp, zero1, zero2, zero3. Default: zero3 on several devices.")

@@ -324,11 +324,19 @@ def _dense(
     if ff.gated:
         gate = p.linear(f"{path}.gate", up_line, x, bias=ff.bias, share=share)
         both = f"{rows} {d_ff}, {rows} {d_ff} -> {rows} {d_ff}"
-        h = p.apply(_GATED[ff.activation], f"{path}.activation", both, gate, up)
+        h = _gated(p, f"{path}.activation", both, ff, gate, up)
     else:
         h = p.apply(_ACTIVATIONS[ff.activation], f"{path}.activation", _same(f"{rows} {d_ff}"), up)
     line = f"{rows} {d_ff}, {own}{d_ff} {d_in} -> {rows} {d_in}"
     return p.linear(f"{path}.down", line, h, bias=ff.bias, share=share)
+
+
+def _gated(p: Program, path: str, line: str, ff: FeedForward | Experts, gate: Tensor, up: Tensor) -> Tensor:
+    """act(gate) * up: one kernel that keeps both, or two, the second keeping act(gate) as well."""
+    if p.numerics.fused:
+        return p.apply(_GATED[ff.activation], path, line, gate, up)
+    activated = p.apply(_ACTIVATIONS[ff.activation], f"{path}.gate", _same(" ".join(gate.dims)), gate)
+    return p.apply(kinds.MULTIPLY, path, line, activated, up)
 
 
 def _experts(p: Program, ff: Experts, x: Tensor) -> Tensor:
@@ -387,11 +395,23 @@ def _norm(
     )
     if plain:
         return p.apply(kind, path, f"{rows} -> {rows}", x)
+    if norm == "rms" and not p.numerics.fused:
+        return _eager_rms_norm(p, path, x, dims)
     weights = [p.parameter(f"{path}.weight", dims)]
     if norm == "layer":
         weights.append(p.parameter(f"{path}.bias", dims))
     line = ", ".join([rows] + [dims] * len(weights)) + f" -> {rows}"
     return p.apply(kind, path, line, x, *weights)
+
+
+def _eager_rms_norm(p: Program, path: str, x: Tensor, dims: str) -> Tensor:
+    """As models write it in PyTorch: widen to float32, normalise, narrow, times the weight. Keeps x twice more."""
+    rows = " ".join(x.dims)
+    weight, wide = p.parameter(f"{path}.weight", dims), get_format("float32")
+    if x.format != wide:
+        x = p.apply(kinds.CAST, f"{path}.float32", f"{rows} -> {rows}", x, format=wide)
+    y = p.apply(kinds.RMS_NORM_PLAIN, f"{path}.normalise", f"{rows} -> {rows}", x)
+    return p.apply(kinds.MULTIPLY, path, f"{rows}, {dims} -> {rows}", y, weight)
 
 
 def _add(p: Program, path: str, a: Tensor, b: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """In which order are several operands best contracted, two at a time?
 
-The result does not depend on the order; the work does. Three operands `s d, d e, e f -> s f` cost 2·s·d·e + 2·s·e·f from
-the left and 2·d·e·f + 2·s·d·f from the right. A step on two operands walks every name that either has. It costs
-2 FLOPs a point (multiply, add) where the step sums a name away, and 1 (multiply) where it sums none: a name can be
-summed as soon as neither the result nor an operand still waiting has it.
+The result does not depend on the order; the work does: `s d, d e, e f -> s f` costs 2·s·d·e + 2·s·e·f from the left and
+2·d·e·f + 2·s·d·f from the right. A step on two operands walks every name that either has. It costs 2 FLOPs a point
+(multiply, add) where the step sums a name away, and 1 (multiply) where it sums none: a name can be summed as soon as
+neither the result nor an operand still waiting has it.
 
 Counted: pairwise steps over the operands as given. Not counted: that a name which only one operand has could be summed
 before the multiplication. Who counts otherwise: opt_einsum charges 2 only by the names of the whole line and breaks
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 
 EXACT_OPERANDS = 7
@@ -126,7 +127,7 @@ def reading_order(*terms: Sequence[str]) -> Names:
     rank = {name: i for i, name in enumerate(dict.fromkeys(name for term in terms for name in term))}
     after: dict[str, set[str]] = {name: set() for name in rank}
     for term in terms:
-        for first, second in zip(term, term[1:], strict=False):
+        for first, second in pairwise(term):
             if not _reaches(after, second, first):
                 after[first].add(second)
     row: list[str] = []
@@ -158,32 +159,41 @@ def _problem(
     return _Problem(names, tuple(sizes[name] for name in names), tuple(bits[1:]), bits[0])
 
 
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """A way to contract some groups, and what it costs up to there."""
+
+    tree: Tree
+    flops: int = 0
+    peak: int = 0
+    written: int = 0
+
+    def key(self) -> tuple[int, int, int]:
+        return self.flops, self.peak, self.written
+
+
 def _exact(problem: _Problem, leaves: Sequence[tuple[Tree, int]]) -> Tree:
     """The best tree over some groups of operands, by the best trees over every set of them."""
-    n_sets = 1 << len(leaves)
-    groups = [sum(group for i, (_, group) in enumerate(leaves) if chosen >> i & 1) for chosen in range(n_sets)]
-    kept = [problem.kept(group) if group else 0 for group in groups]
+    every = (1 << len(leaves)) - 1
+    kept = [0] * (every + 1)
     elements: dict[int, int] = {}
-    best: list[tuple[tuple[int, int, int], Tree]] = [((0, 0, 0), tree) for tree, _ in leaves[:1]] * n_sets
-    for chosen in range(1, n_sets):
+    best: list[_Way] = [_Way(leaves[0][0])] * (every + 1)
+    for chosen in range(1, every + 1):
+        kept[chosen] = problem.kept(sum(group for i, (_, group) in enumerate(leaves) if chosen >> i & 1))
         if chosen & (chosen - 1) == 0:
-            best[chosen] = ((0, 0, 0), leaves[chosen.bit_length() - 1][0])
+            best[chosen] = _Way(leaves[chosen.bit_length() - 1][0])
             continue
-        made = 0 if chosen == n_sets - 1 else problem.elements(kept[chosen])
-        options = []
-        for left in _parts(chosen):
-            right = chosen ^ left
-            over = kept[left] | kept[right]
+        made = 0 if chosen == every else problem.elements(kept[chosen])
+        ways = []
+        for part in _parts(chosen):
+            left, right, over = best[part], best[chosen ^ part], kept[part] | kept[chosen ^ part]
             if over not in elements:
                 elements[over] = problem.elements(over)
-            cost = elements[over] * (2 if over != kept[chosen] else 1)
-            (flops_l, peak_l, sum_l), _ = best[left]
-            (flops_r, peak_r, sum_r), _ = best[right]
-            key = (flops_l + flops_r + cost, max(peak_l, peak_r, made), sum_l + sum_r + made)
-            options.append((key, left))
-        key, left = min(options, key=lambda option: option[0])
-        best[chosen] = (key, (best[left][1], best[chosen ^ left][1]))
-    return best[n_sets - 1][1]
+            flops = left.flops + right.flops + elements[over] * (2 if over != kept[chosen] else 1)
+            tree = (left.tree, right.tree)
+            ways.append(_Way(tree, flops, max(left.peak, right.peak, made), left.written + right.written + made))
+        best[chosen] = min(ways, key=_Way.key)
+    return best[every].tree
 
 
 def _parts(chosen: int) -> list[int]:

@@ -100,6 +100,7 @@ class Numerics:
     matmul: Format
     gradient: Format
     weight_only: bool = False  # low-bit weights are widened inside the kernel; nothing is cast
+    fused: bool = True  # whether a norm or a gated activation is one kernel, or the several of uncompiled PyTorch
     engine: str = ""  # what contractions are multiplied in, where it is not the matmul format itself (TF32)
 
     @property

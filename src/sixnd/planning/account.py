@@ -28,6 +28,7 @@ from sixnd.planning.answers import (
     Params,
     PhaseFlops,
     Project,
+    Published,
     TimePart,
     Workload,
 )
@@ -35,6 +36,7 @@ from sixnd.planning.build import DATA_AXIS, Built, build
 from sixnd.planning.choices import Choices, read_choices
 from sixnd.planning.conventions import attention_width, check_convention, flops_by_convention
 from sixnd.planning.estimate import Estimate, estimate, operations
+from sixnd.planning.experience import experience
 from sixnd.planning.memory import memory_part
 from sixnd.planning.policies import bytes_per_param_text
 from sixnd.planning.remedies import find_remedies, find_room
@@ -56,6 +58,7 @@ def account(
     shard: str | None = None,
     mesh: str | Mapping[str, int] | None = None,
     foreach: bool = False,
+    kernels: str = "fused",
     mfu_convention: str = "exact",
     tokens: int | None = None,
     global_batch: int | None = None,
@@ -92,6 +95,7 @@ def account(
         shard=shard,
         mesh=mesh,
         foreach=foreach,
+        kernels=kernels,
         global_batch=global_batch,
     )
     convention = check_convention(mfu_convention)
@@ -225,6 +229,23 @@ def _time_part(built: Built, cluster: Cluster, flops: Flops, estimated: Estimate
         estimated.communication_seconds,
         estimated.exposed_seconds,
         estimated.bound,
+        _published(built, cluster, estimated.seconds, numerator / (estimated.seconds * rate)),
+    )
+
+
+def _published(built: Built, cluster: Cluster, seconds: float, mfu: float) -> Published | None:
+    if built.plan.phase != "train":
+        return None
+    known = experience(cluster.machine.name)
+    return Published(
+        seconds * known.ratio,
+        mfu / known.ratio,
+        known.ratio,
+        known.low,
+        known.high,
+        known.runs,
+        known.machine,
+        known.source,
     )
 
 
@@ -234,7 +255,9 @@ def _project(tokens: int | None, built: Built, flops: Flops, time: TimePart, clu
     each = tokens_per_step(built.plan) * cluster.n_devices
     steps = -(-tokens // each)
     days = steps * time.seconds / 86400
-    return Project(tokens, steps, flops.total * cluster.n_devices * steps, days, days * 24 * cluster.n_devices)
+    published = days * time.published.ratio if time.published else None
+    flops_of_all = flops.total * cluster.n_devices * steps
+    return Project(tokens, steps, flops_of_all, days, days * 24 * cluster.n_devices, published)
 
 
 def step_ledger(model: Architecture, plan: Plan, n_devices: int = 1) -> Ledger:

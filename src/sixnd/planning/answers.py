@@ -104,6 +104,21 @@ class Bound(msgspec.Struct, frozen=True):
     overhead: float
 
 
+class Published(msgspec.Struct, frozen=True):
+    """What the step would take if it went as published training runs did: their time over our estimate, the median
+    and the middle four fifths of `runs` runs on `machine` ("any": none on this one).
+    """
+
+    seconds: float
+    mfu: float
+    ratio: float
+    low: float
+    high: float
+    runs: int
+    machine: str
+    source: str
+
+
 class TimePart(msgspec.Struct, frozen=True):
     """Time of one step: the roofline's, with perfect overlap, and the estimate, which MFU and throughput belong to."""
 
@@ -118,6 +133,7 @@ class TimePart(msgspec.Struct, frozen=True):
     communication_seconds: float
     exposed_communication_seconds: float
     bound: Bound
+    published: Published | None
 
 
 class Operation(msgspec.Struct, frozen=True):
@@ -155,13 +171,16 @@ class Room(msgspec.Struct, frozen=True):
 
 
 class Project(msgspec.Struct, frozen=True):
-    """A whole training run under this account: steps, days and device-hours for `tokens`."""
+    """A whole training run under this account: steps, days and device-hours for `tokens`, by the estimate; and the days
+    if it goes as published runs did.
+    """
 
     tokens: int
     steps: int
     flops: int
     days: float
     device_hours: float
+    published_days: float | None
 
 
 class Account(msgspec.Struct, frozen=True, eq=False, kw_only=True):

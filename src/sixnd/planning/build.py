@@ -87,7 +87,7 @@ class Built:
 def build(model: Architecture, plan: Plan, n_devices: int = 1) -> Built:
     """Write the model's lines for a plan and place them on `n_devices`."""
     precision, optimizer = get_precision(plan.precision), get_optimizer(plan.optimizer)
-    programs = _programs(model, Workload(precision.numerics, plan.phase, plan.attention))
+    programs = _programs(model, Workload(precision.numerics(fused=plan.kernels == "fused"), plan.phase, plan.attention))
     base = base_sizes(model, plan.micro_batch * n_devices, plan.seq, plan.phase)
     parts = tuple(
         Part(program, base if layer is None else layer_sizes(layer, base, plan.phase), count)

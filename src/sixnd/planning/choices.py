@@ -9,7 +9,7 @@ from typing import cast, get_args
 
 from sixnd.errors import UsageError, near_miss
 from sixnd.models.architecture import Architecture
-from sixnd.plan import AttentionKernel, Mesh, Plan, Recompute, RecomputePolicy, Shard, WorkPhase
+from sixnd.plan import AttentionKernel, Kernels, Mesh, Plan, Recompute, RecomputePolicy, Shard, WorkPhase
 from sixnd.planning.build import DATA_AXIS
 from sixnd.planning.policies import get_optimizer, get_precision
 
@@ -41,6 +41,7 @@ def read_choices(
     shard: str | None,
     mesh: str | Mapping[str, int] | None,
     foreach: bool,
+    kernels: str = "fused",
     global_batch: int | None,
 ) -> Choices:
     """Check every choice and put them together; raises `UsageError`."""
@@ -49,6 +50,7 @@ def read_choices(
     kernel = cast(AttentionKernel, one_of("--attention", attention, get_args(AttentionKernel)))
     within("--batch", batch, LARGEST_BATCH)
     within("--accumulation", accumulation, LARGEST_BATCH)
+    fusion = cast(Kernels, one_of("--kernels", kernels, get_args(Kernels)))
     context = _context(model, seq, notes)
     _check_policy(work, precision)
     get_optimizer(optimizer)
@@ -72,6 +74,7 @@ def read_choices(
         kernel,
         sharding,
         foreach,
+        fusion,
         Mesh({DATA_AXIS: n_devices}),
     )
     return Choices(plan, tuple(notes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sixnd.machines import Cluster, engine_rates
 from sixnd.models.architecture import Experts
+from sixnd.plan import Plan
 from sixnd.planning.build import Built
 from sixnd.planning.estimate import Estimate
 from sixnd.planning.memory import CONTEXT_BYTES, FRAGMENTATION
@@ -30,6 +31,7 @@ def _work(built: Built) -> list[str]:
     said = [f"precision {plan.precision}: {built.precision.source}"]
     kernels = {"flash": "a fused kernel that stores no scores", "math": "line by line, every score stored"}
     said.append(f"attention {plan.attention}: {kernels[plan.attention]}; FLOPs count every query x key pair")
+    said.append(_kernels(plan))
     if plan.phase == "train":
         form = "many-tensor form, with a temporary" if plan.foreach else "fused form, no temporary"
         said.append(f"optimizer {plan.optimizer}, {form}: {built.optimizer.source}")
@@ -45,6 +47,14 @@ def _work(built: Built) -> list[str]:
             "selective recompute saves next to nothing under flash attention: no scores are kept in the first place"
         )
     return said
+
+
+def _kernels(plan: Plan) -> str:
+    if plan.kernels == "eager":
+        return (
+            "kernels eager: norms in float32 and gated activations as uncompiled PyTorch runs them, keeping each result"
+        )
+    return "kernels fused: a norm and a gated activation are one each; uncompiled PyTorch keeps more (--kernels eager)"
 
 
 def _memory(built: Built) -> list[str]:

@@ -29,11 +29,10 @@ class Precision:
     weight_only: bool
     source: str
 
-    @property
-    def numerics(self) -> Numerics:
+    def numerics(self, *, fused: bool = True) -> Numerics:
         """The formats that a program's lines are written in."""
         gradient = self.gradient or self.compute
-        return Numerics(self.parameter, self.compute, self.matmul, gradient, self.weight_only, self.engine)
+        return Numerics(self.parameter, self.compute, self.matmul, gradient, self.weight_only, fused, self.engine)
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,11 @@ def verdict(account: Account) -> str:
     needs = f"{format_bytes(memory.device_bytes)} of {format_bytes(memory.capacity_bytes)}"
     each = " each" if work.devices > 1 else ""
     if memory.fits:
-        rate = f"{time.tokens_per_second:,.0f} tokens/s"
         mfu = f", MFU {format_percent(time.mfu)}" if work.phase != "decode" else ""
+        published = f"; {format_seconds(time.published.seconds)} as published runs went" if time.published else ""
         return (
-            f"{what} {account.model.name} on {where} fits: {needs}{each}; "
-            f"{format_seconds(time.seconds)} a step (estimated), {rate}{mfu}."
+            f"{what} {account.model.name} on {where} fits: {needs}{each}. Estimated {format_seconds(time.seconds)} a step, "
+            f"{time.tokens_per_second:,.0f} tokens/s{mfu}{published}."
         )
     head = f"{what} {account.model.name} on {where} does not fit: it needs {needs}{each}."
     if not account.remedies:

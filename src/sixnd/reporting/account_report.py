@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sixnd.planning.answers import Account, Operation, Room
+from sixnd.planning.answers import Account, Operation, Project, Published, Room
+from sixnd.planning.experience import ANY
 from sixnd.planning.explain import explained
 from sixnd.reporting.report import Column, Report, Table
 from sixnd.units import (
@@ -49,17 +50,18 @@ def _plan_table(account: Account) -> Table:
         ("plan", f"optimizer {work.optimizer}, attention {work.attention}, recompute {work.recompute}"),
     ]
     if account.project:
-        project = account.project
-        rows.append(
-            (
-                "whole run",
-                f"{format_count(project.tokens)} tokens in {project.steps:,} steps: {project.days:,.1f} days, "
-                f"{project.device_hours:,.0f} device-hours, {format_flops(project.flops)}",
-            )
-        )
+        rows.append(("whole run", _project(account.project)))
     if account.room:
         rows.append(("also fits", _room(account, account.room)))
     return Table("Asked", (Column("what"), Column("value")), tuple(rows))
+
+
+def _project(project: Project) -> str:
+    slower = f" ({project.published_days:,.1f} as published runs went)" if project.published_days else ""
+    return (
+        f"{format_count(project.tokens)} tokens in {project.steps:,} steps: {project.days:,.1f} days{slower}, "
+        f"{project.device_hours:,.0f} device-hours, {format_flops(project.flops)}"
+    )
 
 
 def _room(account: Account, room: Room) -> str:
@@ -150,6 +152,8 @@ def _time_table(account: Account) -> Table:
         ("bound by", "", shares),
         ("throughput", f"{time.tokens_per_second:,.0f} tokens/s", f"{time.tokens_per_second_per_device:,.0f} a device"),
     ]
+    if time.published:
+        rows.insert(2, _published_row(time.published))
     if time.communication_seconds:
         rows.append(
             (
@@ -159,6 +163,18 @@ def _time_table(account: Account) -> Table:
             )
         )
     return Table("Time of a step", (Column("time"), Column("value", "right"), Column("of it")), tuple(rows))
+
+
+def _published_row(published: Published) -> tuple[str, ...]:
+    """What published runs say about the estimate."""
+    where = "other machines" if published.machine == ANY else f"a {published.machine}"
+    took = f"{published.ratio:.2f} x (10-90 %: {published.low:.2f}-{published.high:.2f})"
+    mfu = f"MFU {format_percent(published.mfu)}"
+    return (
+        "as published runs went",
+        format_seconds(published.seconds),
+        f"{mfu}: {published.runs} dense runs on {where} took {took} their estimate",
+    )
 
 
 def _exposed(seconds: float) -> str:

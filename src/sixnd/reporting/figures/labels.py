@@ -1,28 +1,18 @@
-"""Where does each label go, so that none covers another?
+"""Where does each label go, so that none covers another and no line crosses one?
 
-Each label tries places around its point, the nearest first, and takes the first that is free of everything placed
-before it; where none is free, the one that covers least. All is in pixels. That is not the best of all placements, but
-it is quick, always the same, and good for a dozen labels.
+Points under a roof rise to the right and then run level, and the space below them is free. So labels hang below their
+points as a staircase: from right to left each is lower than the one before it, and each begins at the line that comes
+down from its point. Then a line never meets a label: those of points further right end higher, those further left
+pass on the left. All is in pixels.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Boxes = NDArray[np.float64]
-
-_DISTANCES = (7, 12, 18, 24, 32, 42, 54, 68, 84, 104, 128, 156, 190)
-_DOTS = 24  # stand for the line between a label and its mark
-_CROSSING = 60.0  # square pixels: what it costs that the line runs over something written
-BELOW = (-45, -90, 0, -135, 180, 45, 135, 90, -22, -68, -112, -158)  # angles in degrees, the best first
-ABOVE = (135, 90, 180, 45, 0, -135, -45, -90)
+_STEP = 2.0  # pixels that a label gives way to a mark at a time
+_BELOW = 5.0  # pixels between a mark and its label
 
 
 @dataclass(frozen=True)
@@ -34,109 +24,61 @@ class Box:
     right: float
     top: float
 
-    def overlap(self, other: Box) -> float:
-        """The area that two boxes share.
+    def meets(self, other: Box) -> bool:
+        """Whether two boxes share more than an edge.
 
-        >>> Box(0, 0, 2, 2).overlap(Box(1, 1, 3, 3))
-        1
+        >>> Box(0, 0, 2, 2).meets(Box(1, 1, 3, 3)), Box(0, 0, 2, 2).meets(Box(2, 0, 3, 2))
+        (True, False)
         """
-        width = min(self.right, other.right) - max(self.left, other.left)
-        height = min(self.top, other.top) - max(self.bottom, other.bottom)
-        return max(width, 0) * max(height, 0)
-
-    @property
-    def area(self) -> float:
-        """Its size in square pixels."""
-        return (self.right - self.left) * (self.top - self.bottom)
+        return (
+            self.left < other.right and other.left < self.right and self.bottom < other.top and other.bottom < self.top
+        )
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A label of a size, for a round mark of a radius around a point."""
+class Label:
+    """A text's size, for a round mark of a radius at a point; the text begins `indent` right of the point."""
 
     x: float
     y: float
     radius: float
     width: float
     height: float
-    prefer: tuple[int, ...] = BELOW
+    indent: float = 9.0
 
 
-def place(wanted: Sequence[Wanted], inside: Box, taken: Iterable[Box], written: Iterable[Box] = ()) -> list[Box]:
-    """A box for each label, in the order of their importance: inside the frame, and off all else if that can be.
+def arrange(labels: Sequence[Label], marks: Sequence[Box], floor: float) -> list[Box | None]:
+    """A box for each label, in the order given; None for one that finds no place above the floor.
 
-    `taken` is what no label may cover; `written`, besides, is what no line from a label to its mark may cross.
-
-    >>> place([Wanted(50, 50, 0, 20, 10)], Box(0, 0, 100, 100), [])[0].overlap(Box(50, 50, 100, 100))
-    0
+    >>> arrange([Label(10, 100, 3, 50, 10), Label(20, 100, 3, 50, 10)], [], 0)
+    [Box(left=19.0, bottom=72, right=69.0, top=82), Box(left=29.0, bottom=82.0, right=79.0, top=92.0)]
     """
-    texts = [*written]
-    covered = [*taken, *texts]
-    placed: list[Box] = []
-    for label in wanted:
-        box = _best(label, inside, _rows(covered), _rows(texts))
-        placed.append(box)
-        texts.append(box)
-        covered += [box, *(Box(x - 1, y - 1, x + 1, y + 1) for x, y in _line(label, box))]
-    return placed
+    boxes: dict[int, Box | None] = {}
+    ceiling = float("inf")
+    for number, label in sorted(enumerate(labels), key=lambda pair: (-pair[1].x, -pair[1].y)):
+        box = _hung(label, ceiling, marks)
+        boxes[number] = box if box.bottom >= floor else None
+        ceiling = box.bottom if box.bottom >= floor else ceiling
+    return [boxes[number] for number in range(len(labels))]
 
 
-def _best(label: Wanted, inside: Box, covered: Boxes, texts: Boxes) -> Box:
-    """The first candidate that is free, or else the one that covers least."""
-    candidates = list(_candidates(label))
-    best, least = candidates[0], math.inf
-    for box in candidates:
-        cost = _cost(box, inside, covered)
-        if cost < least:
-            cost += _CROSSING * _crossings(_line(label, box), texts)
-        if cost < least:
-            best, least = box, cost
-        if least == 0:
-            break
-    return best
+def _hung(label: Label, ceiling: float, marks: Sequence[Box]) -> Box:
+    """The highest box below a label's mark, below the labels so far and off every mark."""
+    top = min(label.y - label.radius - _BELOW, ceiling)
+    left = label.x + label.indent
+    box = Box(left, top - label.height, left + label.width, top)
+    while any(box.meets(mark) for mark in marks):
+        box = Box(box.left, box.bottom - _STEP, box.right, box.top - _STEP)
+    return box
 
 
-def _candidates(label: Wanted) -> Iterator[Box]:
-    for distance in _DISTANCES:
-        for angle in label.prefer:
-            dx, dy = math.cos(math.radians(angle)), math.sin(math.radians(angle))
-            reach = label.radius + distance
-            x = label.x + dx * reach - _lean(dx) * label.width
-            y = label.y + dy * reach - _lean(dy) * label.height
-            yield Box(x, y, x + label.width, y + label.height)
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Heights, from the highest down, moved down as little as keeps them `gap` apart.
 
-
-def _lean(direction: float) -> float:
-    """Which part of the label lies towards its point: its near edge, or its middle when straight above or beside."""
-    return 0.5 - 0.5 * max(-1.0, min(1.0, direction * 1.5))
-
-
-def _line(label: Wanted, box: Box) -> list[tuple[float, float]]:
-    """Dots on the way from a label's mark to its box."""
-    x, y = min(max(label.x, box.left), box.right), min(max(label.y, box.bottom), box.top)
-    shares = [step / _DOTS for step in range(1, _DOTS)]
-    return [(label.x + share * (x - label.x), label.y + share * (y - label.y)) for share in shares]
-
-
-def _rows(boxes: list[Box]) -> Boxes:
-    import numpy as np
-
-    return np.array([astuple(box) for box in boxes], dtype=np.float64).reshape(-1, 4)
-
-
-def _cost(box: Box, inside: Box, covered: Boxes) -> float:
-    """Square pixels that are outside the frame, which is worst, or on something else."""
-    import numpy as np
-
-    outside = box.area - box.overlap(inside)
-    widths = np.minimum(box.right, covered[:, 2]) - np.maximum(box.left, covered[:, 0])
-    heights = np.minimum(box.top, covered[:, 3]) - np.maximum(box.bottom, covered[:, 1])
-    return 10 * round(outside, 3) + float((widths.clip(0) * heights.clip(0)).sum())
-
-
-def _crossings(dots: list[tuple[float, float]], texts: Boxes) -> int:
-    """How many dots lie on something written."""
-    import numpy as np
-
-    x, y = np.array(dots).T[:, :, None]
-    return int(((texts[:, 0] < x) & (x < texts[:, 2]) & (texts[:, 1] < y) & (y < texts[:, 3])).sum())
+    >>> spread([100, 95, 20], 10)
+    [100, 90, 20]
+    """
+    moved: list[float] = []
+    for height in heights:
+        moved.append(min(height, moved[-1] - gap) if moved else height)
+    return moved

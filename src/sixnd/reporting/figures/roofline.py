@@ -7,13 +7,14 @@ peak / bandwidth, memory is the limit; right of it, arithmetic. Points are hollo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, drawing, new_figure
-from sixnd.reporting.figures.labels import ABOVE, BELOW, Box, place
-from sixnd.reporting.figures.writing import along, box_of, frame, pixels, wanted_label, write
+from sixnd.reporting.figures.labels import Box, arrange, spread
+from sixnd.reporting.figures.writing import label_for, pixels, write
 from sixnd.reporting.plain import plain
 from sixnd.units import format_flop_per_second, format_intensity, format_percent
 
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LABELS = 10
+ROOM = 0.27  # of the width is left for labels right of the last point; half as much of the height, below the lowest
 LARGEST_AREA = 2600.0  # of a point that takes all the time, in square points
 SMALLEST_AREA = 14.0
 _NEAR = 7.0  # pixels within which points share a label
+_NAME_HEIGHT = 46.0  # pixels for a machine's name, peak and ridge
+_LONGEST_NAME = 20
 _ROOFS = ((INK, "-"), ("#7a828b", "--"), ("#7a828b", "-."), ("#7a828b", ":"))
 _MARKS = {  # colours that stay apart for every kind of sight (Okabe and Ito 2008), and shapes that do without them
     "forward": ("#0072b2", "o"),
@@ -83,11 +87,13 @@ def roofline(machines: Sequence[Roof], points: Sequence[Point] = (), title: str 
     window = _window(machines, drawn)
     with drawing():
         figure = new_figure(title, 10, 6.2)
-        axes = figure.add_axes((0.085, 0.125, 0.885, 0.785))
+        axes = figure.add_axes((0.085, 0.125, 0.745, 0.785))
         _axes(axes, window)
-        taken = [*_roofs(axes, machines, window), *_points(axes, drawn), _legend(axes, drawn)]
-        names = _name_roofs(axes, machines, window, taken)
-        _name_points(axes, drawn, taken, names)
+        _roofs(axes, machines, window)
+        _name_roofs(axes, machines)
+        _points(axes, drawn)
+        _name_points(axes, drawn)
+        _legend(axes, drawn)
         figure.text(0.085, 0.94, plain(title), fontsize=LARGE, fontweight="bold", va="bottom")
         figure.text(0.085, 0.02, _footnote(points, drawn), fontsize=SMALL, color=SOFT)
     return figure
@@ -97,10 +103,12 @@ def _window(machines: Sequence[Roof], points: Sequence[Point]) -> Window:
     """Every point, every ridge, and some air."""
     intensities = [point.intensity for point in points] + [roof.ridge for roof in machines]
     left = min([*intensities, min(roof.ridge for roof in machines) / 30]) / 3
-    right = max([*intensities, max(roof.ridge for roof in machines) * 8]) * 3
+    last = max([*intensities, max(roof.ridge for roof in machines) * 8])
+    right = left * (last / left) ** (1 / (1 - ROOM))
     attained = [point.attained_flop_per_second for point in points]
-    bottom = min([*attained, *(roof.bytes_per_second * left for roof in machines)]) / 2
-    return Window(left, right, bottom, max([*attained, *(roof.peak_flop_per_second for roof in machines)]) * 4)
+    top = max([*attained, *(roof.peak_flop_per_second for roof in machines)]) * 4
+    lowest = min([*attained, *(roof.bytes_per_second * left for roof in machines)])
+    return Window(left, right, top * (lowest / top) ** (1 / (1 - ROOM / 2)), top)
 
 
 def _axes(axes: Axes, window: Window) -> None:
@@ -122,35 +130,41 @@ def _axes(axes: Axes, window: Window) -> None:
     axes.tick_params(which="minor", length=0)
 
 
-def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> list[Box]:
-    """Draw slope, roof and ridge of each machine; the boxes that the lines take."""
-    taken: list[Box] = []
-    for number, roof in enumerate(machines):
-        colour, dashes = _ROOFS[min(number, len(_ROOFS) - 1)]
-        line_x = [window.left, roof.ridge, window.right]
-        line_y = [roof.bytes_per_second * window.left, roof.peak_flop_per_second, roof.peak_flop_per_second]
-        axes.plot(line_x, line_y, color=colour, linestyle=dashes, linewidth=1.8)
-        axes.plot([roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second], color=colour, linestyle=":", linewidth=0.9)
-        taken += along(axes, line_x, line_y)
-        taken += along(axes, [roof.ridge] * 2, [window.bottom, roof.peak_flop_per_second])
-    return taken
+def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> None:
+    """Draw slope, roof and ridge of each machine."""
+    for roof, (colour, dashes) in zip(machines, _styles(), strict=False):
+        peak = roof.peak_flop_per_second
+        slope = roof.bytes_per_second * window.left
+        axes.plot([window.left, roof.ridge, window.right], [slope, peak, peak], color=colour, linestyle=dashes, linewidth=1.8)
+        axes.plot([roof.ridge] * 2, [window.bottom, peak], color=colour, linestyle=":", linewidth=0.9)
+        axes.plot([roof.ridge], [peak], color=colour, marker="o", markersize=4)
 
 
-def _name_roofs(axes: Axes, machines: Sequence[Roof], window: Window, taken: Sequence[Box]) -> list[Box]:
-    """Write each machine's name, peak and ridge above the end of its roof; the boxes of the names."""
-    wanted, texts = [], []
-    for roof in sorted(machines, key=lambda roof: -roof.peak_flop_per_second):
+def _styles() -> Iterator[tuple[str, str]]:
+    """A colour and a dash for each machine; from the fourth on they repeat, and the names tell."""
+    return chain(_ROOFS, cycle(_ROOFS[1:]))
+
+
+def _name_roofs(axes: Axes, machines: Sequence[Roof]) -> None:
+    """Write each machine's name, peak and ridge beside the end of its roof, right of the axes."""
+    ordered = sorted(zip(machines, _styles(), strict=False), key=lambda pair: -pair[0].peak_flop_per_second)
+    heights = [pixels(axes, 1, roof.peak_flop_per_second)[1] for roof, _ in ordered]
+    shares = [axes.transAxes.inverted().transform((0, up))[1] for up in spread(heights, _NAME_HEIGHT)]
+    for (roof, (colour, _)), share in zip(ordered, shares, strict=True):
         peak, ridge = format_flop_per_second(roof.peak_flop_per_second), format_intensity(roof.ridge)
-        texts.append(f"{plain(roof.name)}: {peak}, ridge {ridge}")
-        wanted.append(wanted_label(axes, texts[-1], window.right, roof.peak_flop_per_second, 0, ABOVE))
-    boxes = place(wanted, frame(axes), taken)
-    for label, text, box in zip(wanted, texts, boxes, strict=True):
-        write(axes, text, box, label, line=False)
-    return boxes
+        axes.text(1.012, share, _clipped(plain(roof.name)), transform=axes.transAxes, va="center", fontsize=SMALL,
+                  fontweight="bold", color=colour)
+        axes.annotate(f"{peak}\nridge {ridge}", (1.012, share), (0, -7), xycoords="axes fraction",
+                      textcoords="offset points", va="top", fontsize=SMALL, color=colour)
 
 
-def _points(axes: Axes, points: Sequence[Point]) -> list[Box]:
-    """Draw the operations; the boxes that their marks take."""
+def _clipped(name: str) -> str:
+    """A name that fits beside the axes."""
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _points(axes: Axes, points: Sequence[Point]) -> None:
+    """Draw the operations."""
     for phase in _phases(points):
         colour, mark = _MARKS.get(phase, _OTHER_MARK)
         here = [point for point in points if point.phase == phase]
@@ -164,7 +178,6 @@ def _points(axes: Axes, points: Sequence[Point]) -> list[Box]:
             linewidths=1.4,
             zorder=3,
         )
-    return [_mark(axes, point) for point in points]
 
 
 def _area(point: Point) -> float:
@@ -175,8 +188,8 @@ def _phases(points: Iterable[Point]) -> list[str]:
     return list(dict.fromkeys(point.phase for point in points))
 
 
-def _legend(axes: Axes, points: Sequence[Point]) -> Box:
-    """The phases that there are, lower right, where no operation can be."""
+def _legend(axes: Axes, points: Sequence[Point]) -> None:
+    """The phases that there are, upper left, where no operation can be."""
     from matplotlib.lines import Line2D
 
     handles = []
@@ -184,25 +197,22 @@ def _legend(axes: Axes, points: Sequence[Point]) -> Box:
         colour, mark = _MARKS.get(phase, _OTHER_MARK)
         handles.append(Line2D([], [], linestyle="", marker=mark, markersize=8, markerfacecolor="none",
                               markeredgecolor=colour, markeredgewidth=1.4, label=plain(phase)))
-    if not handles:
-        return Box(0, 0, 0, 0)
-    legend = axes.legend(handles=handles, loc="lower right", fontsize=SMALL, facecolor=PAPER, edgecolor=LINE,
-                         framealpha=1, labelcolor=INK)
-    return box_of(axes, legend)
+    if handles:
+        axes.legend(handles=handles, loc="upper left", fontsize=SMALL, frameon=False, labelcolor=INK)
 
 
-def _name_points(axes: Axes, points: Sequence[Point], taken: Sequence[Box], names: Sequence[Box]) -> None:
+def _name_points(axes: Axes, points: Sequence[Point]) -> None:
     """Name what takes most of the time; points that lie on one another share a label."""
-    groups = _grouped(axes, points)
-    wanted, texts = [], []
-    for group in groups[:MOST_LABELS]:
+    labels, texts = [], []
+    for group in _grouped(axes, points)[:MOST_LABELS]:
         share = format_percent(sum(point.share_of_time for point in group))
-        text = f"{_shared_name([plain(point.label) for point in group])} {share}"
+        texts.append(f"{_shared_name([plain(point.label) for point in group])} {share}")
         radius = max(map(_radius, group))
-        wanted.append(wanted_label(axes, text, group[0].intensity, group[0].attained_flop_per_second, radius, BELOW))
-        texts.append(text)
-    for label, text, box in zip(wanted, texts, place(wanted, frame(axes), taken, names), strict=True):
-        write(axes, text, box, label)
+        labels.append(label_for(axes, texts[-1], group[0].intensity, group[0].attained_flop_per_second, radius))
+    boxes = arrange(labels, [_mark(axes, point) for point in points], axes.bbox.y0 + 2)
+    for label, text, box in zip(labels, texts, boxes, strict=True):
+        if box:
+            write(axes, text, box, label)
 
 
 def _mark(axes: Axes, point: Point) -> Box:
