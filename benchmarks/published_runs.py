@@ -126,16 +126,14 @@ def main() -> int:
                 runs.append(compare(row))
             except SixndError:
                 refused += 1
-    print(
-        f"{date.today()} {platform.machine()} Python {platform.python_version()}: {len(runs)} runs, {refused} not expressible"
-    )
+    where = f"{date.today()} {platform.machine()} Python {platform.python_version()}"
+    print(f"{where}: {len(runs)} runs, {refused} not expressible")
     groups: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         groups[(run.source, run.machine)].append(run)
         if options.rows:
-            print(
-                f"  {run.source} {run.model} {run.devices}x{run.machine}: measured/estimated {run.measured_seconds / run.estimated_seconds:.2f}"
-            )
+            ratio = run.measured_seconds / run.estimated_seconds
+            print(f"  {run.source} {run.model} {run.devices}x{run.machine}: measured/estimated {ratio:.2f}")
     print(f"{'source and machine':<52}{'runs':>5}{'measured/ideal':>16}{'measured/estimated':>20}")
     for (source, machine), group in sorted(groups.items()):
         print_row(f"{source} {machine}", group)

@@ -343,23 +343,13 @@ def _experts(p: Program, ff: Experts, x: Tensor) -> Tensor:
     """Every token to its top_k experts, balanced: expert x slot = tokens x top_k."""
     bias = ff.router_bias
     scores = p.linear("router", "batch seq d_model, d_model expert -> batch seq expert", x, bias=bias)
-    chosen = p.apply(kinds.ROUTE, "router.top", "batch seq expert -> batch seq top_k", scores, work="batch seq expert")
+    chosen = p.apply(kinds.ROUTE, "router.top", "batch seq expert -> batch seq top_k", scores)
     slots = p.apply(
-        kinds.DISPATCH,
-        "experts.dispatch",
-        "batch seq d_model, batch seq top_k -> expert slot d_model",
-        x,
-        chosen,
-        work="expert slot d_model",
+        kinds.DISPATCH, "experts.dispatch", "batch seq d_model, batch seq top_k -> expert slot d_model", x, chosen
     )
     h = _dense(p, "experts", "expert slot", "d_model", "d_expert", ff, slots, "expert", _experts_read)
     y = p.apply(
-        kinds.COMBINE,
-        "experts.combine",
-        "expert slot d_model, batch seq top_k -> batch seq d_model",
-        h,
-        chosen,
-        work="expert slot d_model",
+        kinds.COMBINE, "experts.combine", "expert slot d_model, batch seq top_k -> batch seq d_model", h, chosen
     )
     if ff.d_shared:
         shared = _dense(

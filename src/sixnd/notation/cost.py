@@ -110,18 +110,16 @@ def _inner(text: str) -> tuple[tuple[Names, ...], Names]:
 
 
 def _work(statement: Statement, work: Work, sizes: Sizes) -> Flops:
-    names = statement.work or tuple(n for n in statement.names if n not in _rows_only(statement))
+    names = statement.work or _widest(statement, sizes)
     points = product(names, sizes)
     text = "·".join((str(work.vector), *names)) if work.vector else ""
     return Flops(0, 0, work.vector * points, work.comparisons * points, work.transcendentals * points, text)
 
 
-def _rows_only(statement: Statement) -> Names:
-    """Names of a table that is read by rows: the line does not walk them."""
-    kind = statement.kind
-    if kind.indexed is None:
-        return ()
-    return tuple(name for name in statement.terms[kind.indexed] if name not in statement.result)
+def _widest(statement: Statement, sizes: Sizes) -> Names:
+    """The names of the largest tensor of a line, which its kind walks; a table that is read by rows is not walked."""
+    walked = [term for i, term in enumerate(statement.terms) if i != statement.kind.indexed]
+    return max((statement.result, *walked), key=lambda term: product(term, sizes))
 
 
 def _together(parts: Sequence[Flops], work: Flops) -> Flops:

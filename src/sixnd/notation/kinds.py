@@ -1,6 +1,6 @@
 """What can a line do besides contract, and what does each such kind cost and keep?
 
-A kind is one entry here. It declares, per element of the line's index space (every name that appears, once):
+A kind is one entry here. It declares, per element of the largest tensor of the line:
 
 - the work of its forward and of its backward, in adds-and-multiplies, comparisons and transcendentals;
 - what its backward reads: operands by position ("0", "1"), its "output", and extras that it makes for that purpose;

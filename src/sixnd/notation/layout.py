@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from typing import Literal
 
@@ -64,7 +65,8 @@ def move(line: Line, sizes: Mapping[str, int], source: Strided | None = None) ->
     """What a line on one operand does: view, copy, or compute where it sums a name away.
 
     `source` is the operand as it lies in memory (contiguous where it is left out). A name that only the result has is
-    repeated. The line has no ellipsis. Raises `PatternError` for a name without a size or a source of another shape.
+    repeated. The line has neither `...` nor integers (`expand`, `name_integers`). Raises `PatternError` for a name
+    without a size or a source of another shape.
 
     >>> from sixnd.notation.parse import parse_line
     >>> move(parse_line("b h s k -> b s (h k)"), {"b": 2, "s": 3, "h": 2, "k": 8}).movement
@@ -113,7 +115,7 @@ def _fold(tensor: Strided, lengths: Sequence[int]) -> tuple[Strided, bool]:
 def _chained(shape: Sequence[int], strides: Sequence[int]) -> int | None:
     """The stride of the dims folded into one; None where they do not chain."""
     stepped = [(size, stride) for size, stride in zip(shape, strides, strict=True) if size > 1]
-    for (_, outer), (size, inner) in zip(stepped, stepped[1:], strict=False):
+    for (_, outer), (size, inner) in pairwise(stepped):
         if outer != size * inner:
             return None
     return stepped[-1][1] if stepped else 1
@@ -131,7 +133,7 @@ def einsum_copies(
     """What torch.einsum copies, left to right, on its way to `bmm`, and for a folded dim of the result.
 
     `summed` are the names that are summed away in torch's order (that of its letters); where it is left out they are
-    taken as they are met. The line has no ellipsis. Raises `PatternError` for a name without a size.
+    taken as they are met. The line has neither `...` nor integers. Raises `PatternError` for a name without a size.
 
     >>> from sixnd.notation.parse import parse_line
     >>> line = parse_line("b s h k, b t h k -> b h s t")
@@ -191,7 +193,9 @@ def _pair(left: Strided, right: Strided, both: tuple[int, ...], copies: list[int
     """One step: a product, or a `bmm` between folded operands. What is copied is added to `copies`."""
     if not both:
         return _product(left, right)
-    batch, lo, ro = [], [], []
+    batch: list[int] = []
+    lo: list[int] = []
+    ro: list[int] = []
     for dim, (size_l, size_r) in enumerate(zip(left.shape, right.shape, strict=True)):
         if dim not in both:
             (batch if size_l != 1 and size_r != 1 else lo if size_l != 1 else ro).append(dim)

@@ -148,6 +148,25 @@ def expand(line: Line, ellipsis: Sequence[int]) -> tuple[Line, dict[str, int]]:
     return Line(tuple(map(written, line.inputs)), written(line.output)), sizes
 
 
+def name_integers(line: Line) -> tuple[Line, dict[str, int]]:
+    """Give every integer dim a name of its own (`2#0`, which no line can have) and return the line with their sizes.
+
+    >>> str(name_integers(parse_line("b 2 -> b 2 (2 3)"))[0])
+    'b 2#0 -> b 2#1 (2#2 3#3)'
+    """
+    sizes: dict[str, int] = {}
+
+    def named(name: str) -> str:
+        if not name.isdigit():
+            return name
+        fresh = f"{name}#{len(sizes)}"
+        sizes[fresh] = int(name)
+        return fresh
+
+    terms = [tuple(tuple(named(name) for name in dim) for dim in term) for term in (*line.inputs, line.output)]
+    return Line(tuple(terms[:-1]), terms[-1]), sizes
+
+
 def size_of(dim: Dim, sizes: Mapping[str, int]) -> int:
     """Multiply the sizes of the names folded into one dim; raises `PatternError` naming one without a size."""
     total = 1

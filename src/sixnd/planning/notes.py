@@ -23,7 +23,13 @@ def uncounted(built: Built) -> tuple[str, ...]:
         common += ["gradient clipping", "loss scaling"] if "fp16" in built.plan.precision else ["gradient clipping"]
     else:
         common += ["sampling", "the engine's scheduler"]
+    if built.sharding.parameters and _has_experts(built):
+        common.append("expert parallelism, which splits the experts over devices instead of gathering them all")
     return tuple(common)
+
+
+def _has_experts(built: Built) -> bool:
+    return any(isinstance(layer.feed_forward, Experts) for layer in built.model.layers)
 
 
 def _work(built: Built) -> list[str]:
@@ -40,7 +46,7 @@ def _work(built: Built) -> list[str]:
         said.append(
             "caches hold what each layer can attend to; engines may reserve the full context (kv_cache_reserved)"
         )
-    if any(isinstance(layer.feed_forward, Experts) for layer in built.model.layers):
+    if _has_experts(built):
         said.append("experts are balanced: every one gets the same number of tokens")
     if plan.recompute.policy == "selective" and plan.attention == "flash":
         said.append(

@@ -17,8 +17,8 @@ def verdict(account: Account) -> str:
         mfu = f", MFU {format_percent(time.mfu)}" if work.phase != "decode" else ""
         published = f"; {format_seconds(time.published.seconds)} as published runs went" if time.published else ""
         return (
-            f"{what} {account.model.name} on {where} fits: {needs}{each}. Estimated {format_seconds(time.seconds)} a step, "
-            f"{time.tokens_per_second:,.0f} tokens/s{mfu}{published}."
+            f"{what} {account.model.name} on {where} fits: {needs}{each}. "
+            f"Estimated {format_seconds(time.seconds)} a step, {time.tokens_per_second:,.0f} tokens/s{mfu}{published}."
         )
     head = f"{what} {account.model.name} on {where} does not fit: it needs {needs}{each}."
     if not account.remedies:

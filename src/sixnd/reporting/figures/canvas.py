@@ -23,9 +23,11 @@ from sixnd.reporting.plain import plain
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK, SOFT, LINE, PAPER = "#1f2328", "#59636e", "#d1d9e0", "#ffffff"
+INK, SOFT, LINE, WASH, PAPER, WARNING = "#1f2328", "#59636e", "#d1d9e0", "#f1f4f7", "#ffffff", "#b3132a"
 SMALL, NORMAL, LARGE = 9, 10.5, 13  # points
 
+# What a page calls our colours, so that a figure in it is dark where the page is.
+_PAGE_COLOURS = {INK: "--ink", SOFT: "--soft", LINE: "--line", WASH: "--wash", PAPER: "--page", WARNING: "--bad"}
 # What makes a file depend on the day or the version is left out of it.
 _METADATA: dict[str, dict[str, str | None]] = {
     "svg": {"Date": None, "Creator": None},
@@ -92,8 +94,8 @@ def svg_text(figure: Figure) -> str:
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     text = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", text)  # "axes_1": of no use, and the same in every figure
-    text = text.replace(INK, "currentColor").replace(PAPER, f"var(--page, {PAPER})").replace(SOFT, f"var(--soft, {SOFT})")
-    text = text.replace(LINE, f"var(--line, {LINE})")
+    for colour, name in _PAGE_COLOURS.items():
+        text = text.replace(colour, f"var({name}, {colour})")
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # a hundredth of a point is finer than any screen
     label = f'<svg role="img" aria-label="{escape(str(figure.get_label()))}"'
     return re.sub(r'^<svg| (?:width|height)="[0-9.]+pt"', lambda m: label if m[0] == "<svg" else "", text, count=3)

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sixnd.ledger import CATEGORIES, Category, Sample
-from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, drawing, new_figure
+from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, WARNING, WASH, drawing, new_figure
 from sixnd.reporting.plain import plain
 from sixnd.units import format_bytes
 
@@ -31,8 +31,6 @@ _COLOURS: dict[Category, str] = {
     "communication": "#8a8d91",
 }
 _STEADY = ("parameters", "master", "optimizer", "kv_cache")
-_CAPACITY = "#c1121f"
-_BANDS = {"forward": "#eef1f4", "backward": "#dfe4e9", "optimizer": "#cdd4db"}
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ def _phases(axes: Axes, found: list[Band], n: int) -> None:
     """A strip above the plot that names each phase which is wide enough to bear its name, and the last one beside it."""
     for band in found:
         share = (band.stop - band.start) / n
-        colour = _BANDS.get(band.phase, LINE)
+        colour = WASH if band.phase == "forward" else LINE
         axes.axvspan(band.start, band.stop, 1.015, 1.065, color=colour, linewidth=0, clip_on=False)
         if share > 0.015 * len(band.phase):
             middle = (band.start + band.stop) / 2
@@ -157,7 +155,7 @@ def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) ->
     place, align = (0.01, "left") if left else (0.99, "right")
     far = capacity_bytes > top
     if not far:
-        axes.axhline(capacity_bytes, color=_CAPACITY, linewidth=1.6, linestyle=(0, (5, 2)))
+        axes.axhline(capacity_bytes, color=WARNING, linewidth=1.6, linestyle=(0, (5, 2)))
     axes.annotate(
         f"capacity {format_bytes(capacity_bytes)}{', far above' if far else ''}",
         (place, 0.97 if far else capacity_bytes),
@@ -167,7 +165,7 @@ def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) ->
         ha=align,  # type: ignore[arg-type]
         va="top" if far else "bottom",
         fontsize=SMALL,
-        color=_CAPACITY,
+        color=WARNING,
         bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1.5},
     )
 

@@ -13,7 +13,7 @@ from itertools import chain, cycle
 from typing import TYPE_CHECKING
 
 from sixnd.reporting.figures.canvas import INK, LARGE, LINE, PAPER, SMALL, SOFT, drawing, new_figure
-from sixnd.reporting.figures.labels import Box, arrange, spread
+from sixnd.reporting.figures.labels import Box, Label, arrange, spread
 from sixnd.reporting.figures.writing import label_for, pixels, write
 from sixnd.reporting.plain import plain
 from sixnd.units import format_flop_per_second, format_intensity, format_percent
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_LABELS = 10
-ROOM = 0.27  # of the width is left for labels right of the last point; half as much of the height, below the lowest
+ROOM = 0.29  # of the width is left for labels right of the last point; half as much of the height, below the lowest
 LARGEST_AREA = 2600.0  # of a point that takes all the time, in square points
 SMALLEST_AREA = 14.0
 _NEAR = 7.0  # pixels within which points share a label
-_NAME_HEIGHT = 46.0  # pixels for a machine's name, peak and ridge
+_NAME_HEIGHT = 54.0  # pixels for a machine's name, peak and ridge
 _LONGEST_NAME = 20
 _ROOFS = ((INK, "-"), ("#7a828b", "--"), ("#7a828b", "-."), ("#7a828b", ":"))
 _MARKS = {  # colours that stay apart for every kind of sight (Okabe and Ito 2008), and shapes that do without them
@@ -205,14 +205,26 @@ def _name_points(axes: Axes, points: Sequence[Point]) -> None:
     """Name what takes most of the time; points that lie on one another share a label."""
     labels, texts = [], []
     for group in _grouped(axes, points)[:MOST_LABELS]:
-        share = format_percent(sum(point.share_of_time for point in group))
-        texts.append(f"{_shared_name([plain(point.label) for point in group])} {share}")
-        radius = max(map(_radius, group))
-        labels.append(label_for(axes, texts[-1], group[0].intensity, group[0].attained_flop_per_second, radius))
+        text, label = _label(axes, group)
+        texts.append(text)
+        labels.append(label)
     boxes = arrange(labels, [_mark(axes, point) for point in points], axes.bbox.y0 + 2)
     for label, text, box in zip(labels, texts, boxes, strict=True):
         if box:
             write(axes, text, box, label)
+
+
+def _label(axes: Axes, group: Sequence[Point]) -> tuple[str, Label]:
+    """What a group of points is called, with as many names as there is room for."""
+    share = format_percent(sum(point.share_of_time for point in group))
+    names = [plain(point.label) for point in group]
+    radius = max(map(_radius, group))
+    for most in (3, 2, 1):
+        text = f"{_shared_name(names, most)} {share}"
+        label = label_for(axes, text, group[0].intensity, group[0].attained_flop_per_second, radius)
+        if label.x + label.indent + label.width < axes.bbox.x1:
+            break
+    return text, label
 
 
 def _mark(axes: Axes, point: Point) -> Box:
@@ -242,15 +254,15 @@ def _grouped(axes: Axes, points: Sequence[Point]) -> list[list[Point]]:
     return sorted(groups, key=lambda group: -sum(point.share_of_time for point in group))
 
 
-def _shared_name(names: list[str]) -> str:
-    """One name for several: the first, up to two of its siblings by the ends of their paths, and how many more.
+def _shared_name(names: Sequence[str], most: int = 3) -> str:
+    """One name for several: the first, a few of its siblings by the ends of their paths, and how many more.
 
     >>> _shared_name(["layers.mlp.up", "layers.mlp.gate", "head.logits"])
     'layers.mlp.up, gate + 1 more'
     """
     first, *others = dict.fromkeys(names)
     parent = first[: first.rfind(".") + 1]
-    siblings = [other.removeprefix(parent) for other in others if other.startswith(parent)][:2]
+    siblings = [other.removeprefix(parent) for other in others if other.startswith(parent)][: most - 1]
     left = len(others) - len(siblings)
     return ", ".join([first, *siblings]) + (f" + {left} more" if left else "")
 
