@@ -23,7 +23,7 @@ from sixnd.errors import PatternError, near_miss
 from sixnd.formats import Format, get_format, storage_bytes
 from sixnd.notation.layout import Movement, einsum_copies, move
 from sixnd.notation.order import Order, best_order, left_to_right, reading_order
-from sixnd.notation.parse import ELLIPSIS, Line, Term, expand, name_integers, names_of, parse_line, quote, size_of
+from sixnd.notation.parse import ELLIPSIS, Line, expand, name_integers, names_of, parse_line, quote, size_of
 
 Operation = Literal["einsum", "rearrange", "reduce", "repeat"]
 Reduction = Literal["sum", "mean", "max", "min", "prod"]
@@ -99,10 +99,11 @@ class Count:
 
 @dataclass(frozen=True)
 class _Question:
-    """A line that makes sense: as it is counted (`...` is one name), and what is done to it."""
+    """A line that makes sense: as it is counted (`...` is one name, an integer too), and what is done to it."""
 
     text: str
     line: Line
+    integers: Mapping[str, int]
     op: Operation
     reduction: Reduction
 
@@ -114,6 +115,10 @@ class _Question:
     @property
     def result(self) -> Names:
         return names_of(self.line.output)
+
+    @property
+    def names(self) -> Names:
+        return tuple(dict.fromkeys((*(name for term in self.terms for name in term), *self.result)))
 
 
 def line_cost(
@@ -137,9 +142,8 @@ def line_cost(
     >>> cost.flops, cost.formula, cost.read_bytes, cost.written_bytes
     (768, '2·batch·seq1·seq2·hidden', 448, 48)
     """
-    question, fixed = _understand(text, op, reduction)
-    known = {**_checked(question, sizes, ellipsis), **fixed}
-    _check_points(question, known)
+    question = _understand(text, op, reduction)
+    known = _checked(question, sizes, ellipsis)
     written, spelled = expand(question.line, ellipsis or ())
     spelled = {**known, **spelled}
     order = best_order(question.terms, question.result, known) if len(question.terms) > 1 else None
@@ -148,7 +152,11 @@ def line_cost(
     layout: Movement = moved.movement if moved else "compute"
     stored = format or get_format("bfloat16")
     read, made = _bytes(question, known, order, layout, stored)
-    hidden = _hidden_copy_bytes(written, spelled, stored) if question.op == "einsum" and layout == "compute" else 0
+    hidden = (
+        _hidden_copy_bytes(question.line, written, spelled, stored)
+        if question.op == "einsum" and layout == "compute"
+        else 0
+    )
     n_flops = flops.value(known)
     in_turn = left_to_right(question.terms, question.result, known) if order else None
     return LineCost(
@@ -175,8 +183,8 @@ def flops_formula(text: str, *, op: Operation | None = None, reduction: Reductio
     >>> flops_formula("b s d -> b d"), flops_formula("b s d -> b d", reduction="mean")
     ('b·s·d − b·d', 'b·s·d')
     """
-    question, _ = _understand(text, op, reduction)
-    ones = dict.fromkeys((*question.result, *(name for term in question.terms for name in term)), 1)
+    question = _understand(text, op, reduction)
+    ones = dict.fromkeys(question.names, 1)
     order = left_to_right(question.terms, question.result, ones) if len(question.terms) > 1 else None
     return str(_counts(question, order)[0])
 
@@ -184,19 +192,19 @@ def flops_formula(text: str, *, op: Operation | None = None, reduction: Reductio
 # ------------------------------------------------------------------------------------------- does it make sense?
 
 
-def _understand(text: str, op: Operation | None, reduction: Reduction) -> tuple[_Question, dict[str, int]]:
-    """Read a line and hold it against the operation; the second answer is the sizes of its integers."""
+def _understand(text: str, op: Operation | None, reduction: Reduction) -> _Question:
+    """Read a line and hold it against the operation."""
     for choice, allowed in ((op, get_args(Operation)), (reduction, get_args(Reduction))):
         if choice is not None and choice not in allowed:
             raise PatternError(f"{choice!r} is none of {', '.join(allowed)}{near_miss(str(choice), allowed)}")
-    line, fixed = name_integers(parse_line(text, diagonals=True))
-    question = _Question(text, line, op or _inferred(line, reduction), reduction)
-    if len(line.inputs) > MOST_OPERANDS:
-        raise PatternError(f"{quote(text)} has {len(line.inputs)} operands, more than the {MOST_OPERANDS} allowed")
+    line, integers = name_integers(parse_line(text, diagonals=True))
+    question = _Question(text, line, integers, op or _inferred(line, reduction), reduction)
+    if len(line.inputs) > MOST_OPERANDS or len(question.names) > MOST_NAMES:
+        raise PatternError(f"{quote(text)} is more than {MOST_OPERANDS} operands or {MOST_NAMES} names")
     _check_names(question)
     if question.op != "reduce" and reduction != "sum":
         raise PatternError(f"reduction {reduction!r} is for op 'reduce', and {quote(text)} is asked as {question.op!r}")
-    return question, fixed
+    return question
 
 
 def _inferred(line: Line, reduction: Reduction) -> Operation:
@@ -214,8 +222,6 @@ def _check_names(question: _Question) -> None:
     """Which names may be on one side only, and which twice, is what tells the operations apart."""
     quoted, op = quote(question.text), question.op
     given = {name for term in question.terms for name in term}
-    if len(given | set(question.result)) > MOST_NAMES:
-        raise PatternError(f"{quoted} has more than the {MOST_NAMES} names allowed")
     if op != "einsum" and len(question.line.inputs) > 1:
         raise PatternError(f"{op} takes one operand, and {quoted} has {len(question.line.inputs)}: use op 'einsum'")
     if op != "einsum":
@@ -237,34 +243,24 @@ def _integer_hint(name: str) -> str:
 
 
 def _checked(question: _Question, sizes: Mapping[str, int], ellipsis: Sequence[int] | None) -> dict[str, int]:
-    """The sizes, `...` among them, each of them needed and at least 1."""
-    names = dict.fromkeys((*(name for term in question.terms for name in term), *question.result))
-    quoted = quote(question.text)
+    """The sizes of every name, `...` and the integers among them, each of them needed and at least 1."""
+    names, quoted = question.names, quote(question.text)
     if ELLIPSIS in names and ellipsis is None:
         raise PatternError(f"{quoted} has '...': say which sizes it stands for, as in ...=2,5")
     if ELLIPSIS not in names and ellipsis is not None:
         raise PatternError(f"sizes for '...' are given, but {quoted} has no '...'")
+    named = [name for name in names if name not in question.integers and name != ELLIPSIS]
     for name in sizes:
-        if name not in names or "#" in name or name == ELLIPSIS:
-            raise PatternError(
-                f"a size is given for {quote(name)}, which {quoted} does not have{near_miss(name, names)}"
-            )
-    for name, size in (*sizes.items(), *((ELLIPSIS, size) for size in ellipsis or ())):
+        if name not in named:
+            raise PatternError(f"a size is given for {quote(name)}, which is not in {quoted}{near_miss(name, named)}")
+    size_of(tuple(named), sizes)  # says which name has no size
+    for name, size in (*sizes.items(), *question.integers.items(), *((ELLIPSIS, size) for size in ellipsis or ())):
         if not isinstance(size, int) or size < 1:
-            raise PatternError(f"{name}={str(size)[:20]} is no size: expected a whole number of at least 1")
-    known = {**sizes, ELLIPSIS: prod(ellipsis or ())}
-    for name in names:
-        if "#" not in name:
-            size_of((name,), known)  # says which name has no size
-    return known
-
-
-def _check_points(question: _Question, known: Mapping[str, int]) -> None:
-    names = {*question.result, *(name for term in question.terms for name in term)}
-    if zero := [name for name in names if known[name] < 1]:
-        raise PatternError(f"{_shown(zero[0])!r} in {quote(question.text)} is no size: expected at least 1")
+            raise PatternError(f"the size of {_shown(name)!r} in {quoted} is not a whole number of at least 1")
+    known = {**sizes, **question.integers, ELLIPSIS: prod(ellipsis or ())}
     if prod(known[name] for name in names) > MOST_POINTS:
-        raise PatternError(f"the sizes of {quote(question.text)} multiply to more than any machine could walk")
+        raise PatternError(f"the sizes of {quoted} multiply to more than any machine could walk")
+    return known
 
 
 # ----------------------------------------------------------------------------------------------- what does it cost?
@@ -295,16 +291,17 @@ def _bytes(
     return operands + between, result + between
 
 
-def _hidden_copy_bytes(written: Line, spelled: Mapping[str, int], stored: Format) -> int:
-    copied = einsum_copies(written, spelled, _summed_by_letter(written)).copied_elements
+def _hidden_copy_bytes(line: Line, written: Line, spelled: Mapping[str, int], stored: Format) -> int:
+    copied = einsum_copies(written, spelled, _summed_by_letter(line, written)).copied_elements
     return sum(2 * storage_bytes(stored, elements) for elements in copied)
 
 
-def _summed_by_letter(written: Line) -> Names:
-    """The summed names in torch's order: A-Z, a-z, where einops gives out a-z, A-Z as it meets the names."""
-    met = tuple(dict.fromkeys(name for term in written.inputs for name in names_of(term)))
+def _summed_by_letter(line: Line, written: Line) -> Names:
+    """The summed names in torch's order: `...`, A-Z, a-z; einops gives out a-z, A-Z as it meets the names."""
+    met = tuple(dict.fromkeys(name for term in line.inputs for name in names_of(term) if name != ELLIPSIS))
+    spelled = dict.fromkeys(name for term in written.inputs for name in names_of(term) if name not in met)
     kept = set(names_of(written.output))
-    return tuple(name for name in (*met[26:], *met[:26]) if name not in kept)
+    return tuple(name for name in (*spelled, *met[26:], *met[:26]) if name not in kept)
 
 
 # ------------------------------------------------------------------------------------------------- how is it said?
@@ -348,7 +345,9 @@ def _notes(question: _Question, order: Order | None, layout: Movement, hidden: i
             f"{', '.join(map(_shown, lone))}: in one operand only; summing it first, as torch does, is not counted"
         )
     if hidden:
-        notes.append("torch.einsum also copies operands to bring them into the order of bmm (hidden copies)")
+        notes.append(
+            "hidden copies are those that torch.einsum makes, left to right, to bring operands into the order of bmm"
+        )
     if not order.exact:
         notes.append("so many operands are ordered greedily: another order may cost less")
     return notes

@@ -57,7 +57,8 @@ def lay_out(table: Table, width: int) -> list[Line]:
     weights  15 GiB  █████████
     """
     aligns = tuple(column.align for column in table.columns)
-    columns = list(zip(*[[plain(c.heading) for c in table.columns], *[map(plain, row) for row in table.rows]], strict=True))
+    headings = [plain(column.heading) for column in table.columns]
+    columns = list(zip(headings, *[map(plain, row) for row in table.rows], strict=True))
     widths = _widths(columns, aligns, width)
     heights = [max(len(wrap(cell, of)) for cell in cells[1:]) for cells, of in zip(columns, widths, strict=True)]
     if len(columns) > 2 and max(heights[1:]) > TALLEST_ROW:
@@ -169,10 +170,8 @@ def _total(widths: list[int]) -> int:
 def _row(cells: Cells, widths: list[int], aligns: tuple[Align, ...]) -> list[str]:
     """The lines of one row, its cells wrapped and aligned, without blanks at the ends of lines."""
     wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    return [
-        GAP.join(_aligned(part, width, align) for part, width, align in zip(parts, widths, aligns, strict=True)).rstrip()
-        for parts in zip_longest(*wrapped, fillvalue="")
-    ]
+    lines = zip_longest(*wrapped, fillvalue="")
+    return [GAP.join(map(_aligned, line, widths, aligns)).rstrip() for line in lines]
 
 
 def _aligned(text: str, width: int, align: Align) -> str:

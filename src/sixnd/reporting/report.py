@@ -23,7 +23,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table. `bars` are shares (0 to 1, one for each row) that a renderer may draw, the largest at full length.
+    """A titled table. `bars` are shares (0 to 1, one for each row) that a renderer may draw, the largest in full.
 
     `records` are the same rows for a program: plain numbers, under keys that end in their unit. CSV prints them.
     """

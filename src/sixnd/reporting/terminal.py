@@ -24,7 +24,7 @@ PIPED_WIDTH = 100
 _WIDEST_PROSE = 100
 _NARROWEST = 40
 _INDENT = "  "
-_ASCII = str.maketrans({"█": "#", "─": "-", "✓": "+", "✗": "x", "·": "*", "×": "x", "−": "-"} | dict.fromkeys("▏▎▍▌▋▊▉"))
+_ASCII = str.maketrans("█─✓✗·×−", "#-+x*x-", "▏▎▍▌▋▊▉")
 
 
 def print_report(report: Report, console: Console | None = None, stream: TextIO | None = None) -> None:

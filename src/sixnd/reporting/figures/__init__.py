@@ -2,6 +2,7 @@
 
 from sixnd.reporting.figures.canvas import save, svg_text
 from sixnd.reporting.figures.memory import memory_timeline
-from sixnd.reporting.figures.roofline import Point, Roof, roofline
+from sixnd.reporting.figures.points import Point
+from sixnd.reporting.figures.roofline import Roof, roofline
 
 __all__ = ["Point", "Roof", "memory_timeline", "roofline", "save", "svg_text"]

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sixnd.errors import MissingDependencyError, UsageError
 from sixnd.reporting.files import write_bytes
@@ -54,14 +54,16 @@ _DRAWING = threading.RLock()
 
 @contextmanager
 def drawing(**settings: object) -> Iterator[None]:
-    """matplotlib with its own defaults and ours, for as long as something is drawn."""
+    """Keep matplotlib to its own defaults and to ours, for as long as something is drawn."""
     try:
         import matplotlib
     except ImportError as error:
         raise MissingDependencyError(
             "figures need matplotlib, which is not installed: pip install 'sixnd[plot]'"
         ) from error
-    defaults = {name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_UNTOUCHED)}
+    defaults: dict[Any, Any] = {
+        name: value for name, value in matplotlib.rcParamsDefault.items() if not name.startswith(_UNTOUCHED)
+    }
     with _DRAWING, matplotlib.rc_context(defaults | _SETTINGS | settings):
         yield
 

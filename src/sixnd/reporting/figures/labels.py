@@ -51,7 +51,7 @@ def arrange(labels: Sequence[Label], marks: Sequence[Box], floor: float) -> list
     """A box for each label, in the order given; None for one that finds no place above the floor.
 
     >>> arrange([Label(10, 100, 3, 50, 10), Label(20, 100, 3, 50, 10)], [], 0)
-    [Box(left=19.0, bottom=72, right=69.0, top=82), Box(left=29.0, bottom=82.0, right=79.0, top=92.0)]
+    [Box(left=19.0, bottom=72.0, right=69.0, top=82.0), Box(left=29.0, bottom=82.0, right=79.0, top=92.0)]
     """
     boxes: dict[int, Box | None] = {}
     ceiling = float("inf")

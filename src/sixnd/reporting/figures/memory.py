@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from sixnd.ledger import CATEGORIES, Category, Sample
@@ -65,11 +65,11 @@ def memory_timeline(samples: Iterable[Sample], capacity_bytes: int | None, title
 
 
 def binned(samples: Sequence[Sample], most: int = MOST_BINS) -> list[tuple[int, Sample]]:
-    """At most `most` samples with their places: of each stretch of equal length, the one that holds most."""
+    """At most `most` samples: of each stretch of equal length, where it starts and the one that holds most."""
     n = len(samples)
     starts = [k * n // most for k in range(most + 1)] if n > most else list(range(n + 1))
-    picked = [max(range(a, b), key=lambda i: sum(samples[i].levels)) for a, b in zip(starts, starts[1:], strict=False)]
-    return [(i, samples[i]) for i in picked]
+    picked = [max(range(a, b), key=lambda i: sum(samples[i].levels)) for a, b in pairwise(starts)]
+    return [(start, samples[i]) for start, i in zip(starts, picked, strict=False)]
 
 
 def bands(samples: Sequence[Sample]) -> list[Band]:
@@ -126,8 +126,9 @@ def _limits(axes: Axes, n: int, peak_bytes: int, capacity_bytes: int | None) -> 
 
 def _tick_bytes(top: float) -> float:
     """A round number of bytes, in powers of 1024, that gives some five ticks."""
-    unit = 1024 ** int(math.log(max(top / 5, 1), 1024))
-    return min((m * unit for m in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1024)), key=lambda s: abs(top / s - 5.5))
+    unit = 1024.0 ** int(math.log(max(top / 5, 1), 1024))
+    steps = (m * unit for m in (1, 2, 5, 10, 20, 25, 50, 100, 200, 250, 500, 1024))
+    return min(steps, key=lambda step: abs(top / step - 5.5))
 
 
 def _is_far(capacity_bytes: int | None, peak_bytes: int) -> bool:
@@ -135,18 +136,41 @@ def _is_far(capacity_bytes: int | None, peak_bytes: int) -> bool:
 
 
 def _phases(axes: Axes, found: list[Band], n: int) -> None:
-    """A strip above the plot that names each phase which is wide enough to bear its name, and the last one beside it."""
+    """A strip above the plot: the phases, by name where there is room, the last one's else beside it."""
+    if any(_too_narrow(band, n) for band in found if band.phase != "optimizer"):
+        axes.set_xlabel(f"{axes.get_xlabel()} (above: light forward, dark backward)")
     for band in found:
-        share = (band.stop - band.start) / n
         colour = WASH if band.phase == "forward" else LINE
         axes.axvspan(band.start, band.stop, 1.015, 1.065, color=colour, linewidth=0, clip_on=False)
-        if share > 0.015 * len(band.phase):
+        if not _too_narrow(band, n):
             middle = (band.start + band.stop) / 2
-            axes.text(middle, 1.04, band.phase, transform=axes.get_xaxis_transform(), ha="center", va="center",
-                      fontsize=SMALL, color=INK)
+            axes.text(
+                middle,
+                1.04,
+                band.phase,
+                transform=axes.get_xaxis_transform(),
+                ha="center",
+                va="center",
+                fontsize=SMALL,
+                color=INK,
+            )
         elif band.stop == n:
-            axes.annotate(band.phase, (n, 1.04), (5, 0), xycoords=axes.get_xaxis_transform(),
-                          textcoords="offset points", va="center", fontsize=SMALL, color=INK, annotation_clip=False)
+            axes.annotate(
+                band.phase,
+                (n, 1.04),
+                (5, 0),
+                xycoords=axes.get_xaxis_transform(),
+                textcoords="offset points",
+                va="center",
+                fontsize=SMALL,
+                color=INK,
+                annotation_clip=False,
+            )
+
+
+def _too_narrow(band: Band, n: int) -> bool:
+    """Whether a band cannot bear its phase's name."""
+    return (band.stop - band.start) / n < 0.013 * len(band.phase)
 
 
 def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) -> None:
@@ -162,7 +186,7 @@ def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) ->
         (0, 0 if far else 4),
         xycoords="axes fraction" if far else axes.get_yaxis_transform(),
         textcoords="offset points",
-        ha=align,  # type: ignore[arg-type]
+        ha=align,
         va="top" if far else "bottom",
         fontsize=SMALL,
         color=WARNING,
@@ -174,8 +198,17 @@ def _peak(axes: Axes, sample: Sample, share: float, place: int) -> None:
     """Mark the fullest moment, with what runs there."""
     n_bytes = sum(sample.levels)
     align = "left" if share < 0.3 else "right" if share > 0.7 else "center"
-    axes.plot([place + 0.5], [n_bytes], marker="o", markersize=6, color=PAPER, markeredgecolor=INK, markeredgewidth=1.4,
-              clip_on=False, zorder=4)
+    axes.plot(
+        [place + 0.5],
+        [n_bytes],
+        marker="o",
+        markersize=6,
+        color=PAPER,
+        markeredgecolor=INK,
+        markeredgewidth=1.4,
+        clip_on=False,
+        zorder=4,
+    )
     axes.annotate(
         f"peak {format_bytes(n_bytes)} in {plain(sample.path)} ({sample.phase})",
         (place + 0.5, n_bytes),
@@ -200,6 +233,16 @@ def _legend(figure: Figure, axes: Axes, at_peak: Sample, shown: list[Category]) 
         )
         for category in reversed(shown)
     ]
-    figure.legend(handles=handles, title="at the peak", loc="upper left", bbox_to_anchor=(0.8, 0.8), frameon=False,
-                  fontsize=SMALL, title_fontsize=SMALL, alignment="left", labelspacing=0.8, labelcolor=INK)
+    figure.legend(
+        handles=handles,
+        title="at the peak",
+        loc="upper left",
+        bbox_to_anchor=(0.8, 0.8),
+        frameon=False,
+        fontsize=SMALL,
+        title_fontsize=SMALL,
+        alignment="left",
+        labelspacing=0.8,
+        labelcolor=INK,
+    )
     axes.spines["left"].set_color(SOFT)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from sixnd.reporting.figures.canvas import PAPER, SMALL, SOFT
 from sixnd.reporting.figures.labels import Box, Label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 _AIR = 3.0  # pixels above and below a text
 
@@ -23,7 +22,8 @@ def pixels(axes: Axes, x: float, y: float) -> tuple[float, float]:
 def label_for(axes: Axes, text: str, x: float, y: float, radius: float) -> Label:
     """A label for a mark around a point of the data, in the size that its text will have."""
     artist = axes.text(0, 0, text, fontsize=SMALL)
-    extent = artist.get_window_extent(cast("FigureCanvasAgg", axes.figure.canvas).get_renderer())
+    canvas: Any = axes.figure.canvas  # Agg's, which can measure
+    extent = artist.get_window_extent(canvas.get_renderer())
     artist.remove()
     return Label(*pixels(axes, x, y), radius, float(extent.width), float(extent.height) + 2 * _AIR)
 
