@@ -253,10 +253,10 @@ def _checked(question: _Question, sizes: Mapping[str, int], ellipsis: Sequence[i
     for name in sizes:
         if name not in named:
             raise PatternError(f"a size is given for {quote(name)}, which is not in {quoted}{near_miss(name, named)}")
-    size_of(tuple(named), sizes)  # says which name has no size
     for name, size in (*sizes.items(), *question.integers.items(), *((ELLIPSIS, size) for size in ellipsis or ())):
         if not isinstance(size, int) or size < 1:
             raise PatternError(f"the size of {_shown(name)!r} in {quoted} is not a whole number of at least 1")
+    size_of(tuple(named), sizes)  # says which name has no size
     known = {**sizes, **question.integers, ELLIPSIS: prod(ellipsis or ())}
     if prod(known[name] for name in names) > MOST_POINTS:
         raise PatternError(f"the sizes of {quoted} multiply to more than any machine could walk")
@@ -325,7 +325,7 @@ def _step_texts(question: _Question, order: Order) -> tuple[str, ...]:
 def _notes(question: _Question, order: Order | None, layout: Movement, hidden: int, comparisons: Count) -> list[str]:
     """What a reader must know to compare these numbers with others."""
     notes = []
-    if order is None and layout != "compute":
+    if layout != "compute" and any(len(dim) > 1 for dim in question.line.output):
         notes.append(f"a {layout} for a contiguous operand; another layout may answer otherwise")
     if any(len(names_of(term)) > len(set(names_of(term))) for term in question.line.inputs):
         notes.append("a name that an operand repeats is read along the diagonal, and only the diagonal is counted")

@@ -96,7 +96,7 @@ def best_order(
 
     >>> order = best_order(["bgk", "bkd", "bk"], "bgd", {"b": 2, "g": 4, "k": 64, "d": 8})
     >>> [(step.left, step.right, "".join(step.names), step.flops) for step in order.steps]
-    [(0, 2, 'bgk', 512), (1, 3, 'bgd', 8192)]
+    [(0, 2, 'bgk', 512), (3, 1, 'bgd', 8192)]
     """
     problem = _problem(inputs, output, sizes)
     leaves: list[tuple[Tree, int]] = [(i, 1 << i) for i in range(len(inputs))]
@@ -256,7 +256,6 @@ def _walk(problem: _Problem, tree: Tree, steps: list[Step]) -> tuple[int, int]:
     over = problem.kept(left_group) | problem.kept(right_group)
     result = problem.kept(left_group | right_group)
     flops = problem.elements(over) * (2 if over != result else 1)
-    left, right = sorted((left, right))
     step = Step(left, right, problem.pick(over), problem.pick(result), over != result, flops, problem.elements(result))
     steps.append(step)
     return len(problem.operands) + len(steps) - 1, left_group | right_group

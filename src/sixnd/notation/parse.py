@@ -19,6 +19,7 @@ from functools import lru_cache
 from sixnd.errors import PatternError, near_miss
 
 ELLIPSIS = "..."
+_FOLDED = ""  # stands beside an ellipsis that is alone in parentheses: `(...)` is one dim, `...` is many
 LONGEST_LINE = 4000
 _LONGEST_QUOTE = 80
 _TOKEN = re.compile(r"\s*(?:(\.\.\.|…)|([^\W\d]\w*)|(\d+)|([()]))")
@@ -40,12 +41,12 @@ class Line:
 
 def format_term(term: Term) -> str:
     """Write a term as it would be typed: `(("b",), ("h", "k"))` is `b (h k)`."""
-    return " ".join(dim[0] if len(dim) == 1 else f"({' '.join(dim)})" for dim in term)
+    return " ".join(dim[0] if len(dim) == 1 else f"({' '.join(name for name in dim if name)})" for dim in term)
 
 
 def names_of(term: Term) -> tuple[str, ...]:
     """List the names of a term from left to right, folded or not."""
-    return tuple(name for dim in term for name in dim)
+    return tuple(name for dim in term for name in dim if name != _FOLDED)
 
 
 def quote(text: str) -> str:
@@ -98,7 +99,7 @@ def _parse_term(text: str, line: str) -> Term:
         elif token == ")":
             if fold is None:
                 raise PatternError(f"')' without '(' in {quote(line)}")
-            dims.append(tuple(fold))
+            dims.append((ELLIPSIS, _FOLDED) if fold == [ELLIPSIS] else tuple(fold))
             fold = None
         elif fold is not None:
             fold.extend(() if token == "1" else (token,))
@@ -140,7 +141,7 @@ def expand(line: Line, ellipsis: Sequence[int]) -> tuple[Line, dict[str, int]]:
             if dim == (ELLIPSIS,):
                 dims.extend((name,) for name in sizes)
             elif ELLIPSIS in dim:
-                dims.append(tuple(n for name in dim for n in (sizes if name == ELLIPSIS else (name,))))
+                dims.append(tuple(n for name in dim if name for n in (sizes if name == ELLIPSIS else (name,))))
             else:
                 dims.append(dim)
         return tuple(dims)

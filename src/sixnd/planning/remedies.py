@@ -1,8 +1,9 @@
 """If it does not fit, what is the smallest change that makes it; if it fits, what else would?
 
-Changes are tried in the order of what they cost: choices that cost no FLOPs, then a smaller micro-batch with as much
-more accumulation, then recomputation, then state in fewer bytes, then more devices, then shorter sequences. Each is
-worked out with the same ledger as the account itself.
+Changes are ranked by what they cost: first those on the same devices (choices that cost no FLOPs, a smaller
+micro-batch with as much more accumulation, recomputation, then state in fewer bytes), then the fewest more devices;
+what shortens the sequences comes last, because it trains on something else. A change that another one is no dearer
+than in any respect is left out. Each is worked out with the same ledger as the account itself.
 """
 
 from __future__ import annotations
@@ -19,20 +20,29 @@ from sixnd.planning.memory import fits
 
 MOST_DEVICES = 65536
 MOST_REMEDIES = 5
+Rank = tuple[bool, int, bool, float]  # shorter sequences, devices, other numerics, extra FLOPs
+Candidate = tuple[str, str, Plan, Cluster]
 
 
 def find_remedies(model: Architecture, plan: Plan, cluster: Cluster) -> tuple[Remedy, ...]:
     """The changes that make it fit, cheapest first."""
-    found: list[Remedy] = []
+    found: list[tuple[Rank, Remedy]] = []
     base = _flops(model, plan, cluster)
     for change, options, tried, where in _candidates(model, plan, cluster):
         ok, device = fits(model, tried, where)
         if ok:
             extra = _flops(model, tried, where) / base - 1
-            found.append(Remedy(change, options, device, extra, where.n_devices))
-            if len(found) == MOST_REMEDIES:
-                break
-    return tuple(found)
+            numerics = (tried.optimizer, tried.precision) != (plan.optimizer, plan.precision)
+            rank = (tried.seq < plan.seq, where.n_devices, numerics, extra)
+            found.append((rank, Remedy(change, options, device, extra, where.n_devices)))
+    found.sort(key=lambda pair: pair[0])
+    kept = [pair for i, pair in enumerate(found) if not any(_no_dearer(found[j][0], pair[0]) for j in range(i))]
+    return tuple(remedy for _, remedy in kept[:MOST_REMEDIES])
+
+
+def _no_dearer(one: Rank, other: Rank) -> bool:
+    """Whether a change costs no more than another in any respect, FLOPs to a thousandth."""
+    return one[0] <= other[0] and one[1] <= other[1] and one[2] <= other[2] and one[3] <= other[3] + 1e-3
 
 
 def find_room(model: Architecture, plan: Plan, cluster: Cluster) -> Room:
@@ -58,9 +68,6 @@ def largest(works: Callable[[int], bool], start: int, most: int) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if works(middle) else (low, middle)
     return low
-
-
-Candidate = tuple[str, str, Plan, Cluster]
 
 
 def _candidates(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
@@ -90,8 +97,9 @@ def _candidates(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[C
     if plan.optimizer in ("adam", "adamw"):
         yield "eight-bit optimizer state", "--optimizer adam8bit", replace(plan, optimizer="adam8bit"), cluster
     yield from _more_devices(model, plan, cluster, "", plan)
-    if plan.recompute.policy != "full" and not fits(model, full, cluster)[0]:
+    if plan.recompute.policy != "full":
         yield from _more_devices(model, plan, cluster, " with full recompute", full)
+    if plan.recompute.policy != "full" and not fits(model, full, cluster)[0]:
         yield from _shorter(model, full, cluster, " with full recompute", " --recompute full")
     yield from _shorter(model, plan, cluster, "", "")
 
@@ -126,6 +134,8 @@ def _smaller_batch(model: Architecture, plan: Plan, cluster: Cluster) -> Iterato
 def _more_devices(model: Architecture, plan: Plan, cluster: Cluster, words: str, changed: Plan) -> Iterator[Candidate]:
     """The fewest devices, doubling, over which ZeRO-3 makes it fit."""
     shared = replace(changed, shard="zero3")
+    if changed is not plan and fits(model, changed, cluster)[0]:
+        return  # it fits without more devices
     if not fits(model, shared, Cluster(cluster.machine, MOST_DEVICES))[0]:
         return  # what one device has of its own is too much already
     n = cluster.n_devices * 2
@@ -141,7 +151,7 @@ def _more_devices(model: Architecture, plan: Plan, cluster: Cluster, words: str,
 
 def _shorter(model: Architecture, plan: Plan, cluster: Cluster, words: str, more: str) -> Iterator[Candidate]:
     one = replace(plan, micro_batch=1)
-    if plan.seq == 1 or not fits(model, replace(one, seq=1), cluster)[0]:
+    if plan.seq == 1 or fits(model, one, cluster)[0] or not fits(model, replace(one, seq=1), cluster)[0]:
         return
     seq = largest(lambda n: fits(model, replace(one, seq=n), cluster)[0], 1, plan.seq - 1)
     seq = seq - seq % 128 if seq >= 128 else seq
@@ -153,7 +163,10 @@ def _inference_candidates(model: Architecture, plan: Plan, cluster: Cluster) -> 
         batch = largest(lambda n: fits(model, replace(plan, micro_batch=n), cluster)[0], 1, plan.micro_batch - 1)
         yield f"serve {batch} sequences at a time", f"--batch {batch}", replace(plan, micro_batch=batch), cluster
     for precision in ("int8", "int4", "int2"):
-        yield f"weights in {precision}", f"--precision {precision}", replace(plan, precision=precision), cluster
+        lower = replace(plan, precision=precision)
+        yield f"weights in {precision}", f"--precision {precision}", lower, cluster
+        if fits(model, lower, cluster)[0]:
+            break
     if fits(model, replace(plan, seq=1), cluster)[0]:
         seq = largest(lambda n: fits(model, replace(plan, seq=n), cluster)[0], 1, plan.seq - 1)
         yield f"a context of {seq}", f"--seq {seq}", replace(plan, seq=seq), cluster

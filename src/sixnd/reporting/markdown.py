@@ -9,7 +9,7 @@ from sixnd.reporting.report import Report, Table
 
 # What Markdown, HTML or GitHub's mathematics would act on. An underscore inside a word is only an underscore.
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&$]|(?<![^\W_])_|_(?![^\W_])")
-_STARTS_A_BLOCK = re.compile(r"^(?=[#+-])|(?<=\d)(?=[.)]\s)")
+_STARTS_A_BLOCK = re.compile(r"^(\d*)(?=(?:#{1,6}|[+.)-])\s)")
 
 
 def render(report: Report) -> str:
@@ -44,7 +44,7 @@ def escape(text: str) -> str:
     >>> print(escape("layers.d_model *2* <b> |x|"))
     layers.d_model \*2\* \<b\> \|x\|
     """
-    return _STARTS_A_BLOCK.sub(r"\\", _SPECIAL.sub(r"\\\g<0>", plain(text)), count=1)
+    return _STARTS_A_BLOCK.sub(r"\1\\", _SPECIAL.sub(r"\\\g<0>", plain(text)))
 
 
 def _table(table: Table) -> list[str]:

@@ -95,7 +95,7 @@ def svg_text(figure: Figure) -> str:
     text = _drawn(figure, "svg", **{"svg.fonttype": "none"}).decode("utf-8")
     text = text[text.index("<svg") :].strip()
     text = re.sub(r"\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(r' id="[A-Za-z.]+[0-9]*_[0-9]+"', "", text)  # "axes_1": of no use, and the same in every figure
+    text = re.sub(r' id="[A-Za-z0-9.]+_[0-9]+"', "", text)  # "axes_1": of no use, and the same in every figure
     for colour, name in _PAGE_COLOURS.items():
         text = text.replace(colour, f"var({name}, {colour})")
     text = re.sub(r"(\d\.\d\d)\d+", r"\1", text)  # a hundredth of a point is finer than any screen

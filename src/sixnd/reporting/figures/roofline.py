@@ -88,7 +88,7 @@ def _window(machines: Sequence[Roof], points: Sequence[Point]) -> Window:
 
 
 def _axes(axes: Axes, window: Window) -> None:
-    from matplotlib.ticker import FuncFormatter, NullFormatter
+    from matplotlib.ticker import FuncFormatter
 
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -98,12 +98,10 @@ def _axes(axes: Axes, window: Window) -> None:
     axes.set_ylabel("attainable FLOP/s")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: format_intensity(x).removesuffix(" FLOP/B")))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: format_flop_per_second(y).removesuffix("FLOP/s")))
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_minor_formatter(NullFormatter())
+    axes.minorticks_off()
     axes.grid(color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(length=3, labelsize=SMALL)
-    axes.tick_params(which="minor", length=0)
 
 
 def _roofs(axes: Axes, machines: Sequence[Roof], window: Window) -> None:
