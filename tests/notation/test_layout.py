@@ -10,10 +10,7 @@ from sixnd.errors import PatternError
 from sixnd.notation.layout import Strided, contiguous, einsum_copies, move, split
 from sixnd.notation.parse import Line, names_of, parse_line, size_of
 
-SIZES = {
-    **{"b": 2, "s": 3, "t": 4, "d": 8, "e": 5, "f": 6, "g": 3, "h": 2, "k": 4},
-    **{"c": 3, "i": 3, "j": 16, "n": 1, "p": 4, "q": 4, "r": 5, "w": 2},
-}
+SIZES = dict(zip("bstdefghkcijnpqrw", (2, 3, 4, 8, 5, 6, 3, 2, 4, 3, 3, 16, 1, 4, 4, 5, 2), strict=True))
 PLACES = ("contiguous", "transposed", "sliced", "expanded")
 
 # view (V) or copy (C) of an operand in each of those places: einops 0.8.2 on torch 2.13, by the storage of the result

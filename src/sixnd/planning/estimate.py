@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sixnd.ledger import Ledger, Op
+from sixnd.ledger import Collective, Ledger, Op
 from sixnd.machines import Cluster, Rates, collective_seconds, engine_rates
 from sixnd.notation.kinds import Work
 from sixnd.planning.answers import Bound, Operation
@@ -80,8 +80,7 @@ def estimate(ledger: Ledger, cluster: Cluster) -> Estimate:
 def price(op: Op, count: int, cluster: Cluster, known: dict[str, Rates]) -> Price:
     """Price one op done `count` times; `known` are the rates looked up so far, by engine."""
     if op.collective is not None:
-        move = op.collective
-        each = collective_seconds(move.name, move.n_bytes, move.group_size, cluster)
+        each = _exchange_seconds(op.collective, cluster)
         return Price(op, count, each * count, each * count, 0.0, "communication")
     if op.engine not in known:
         known[op.engine] = engine_rates(cluster.machine, _engine(op))
@@ -100,6 +99,22 @@ def price(op: Op, count: int, cluster: Cluster, known: dict[str, Rates]) -> Pric
         bound = "overhead"
     each = launches + max(real_compute, real_memory)
     return Price(op, count, max(compute, memory) * count, each * count, launches * count, bound)
+
+
+def _exchange_seconds(move: Collective, cluster: Cluster) -> float:
+    """The time of a collective; none where the link is not recorded, and `links_recorded` tells who prints it."""
+    if not links_recorded(cluster, move.group_size):
+        return 0.0
+    return collective_seconds(move.name, move.n_bytes, move.group_size, cluster)
+
+
+def links_recorded(cluster: Cluster, group_size: int) -> bool:
+    """Whether the machine's entry knows the links that a group talks over."""
+    machine = cluster.machine
+    if group_size == 1:
+        return True
+    inside = machine.devices_per_node == 1 or machine.intra_node is not None
+    return inside and (group_size <= machine.devices_per_node or machine.inter_node is not None)
 
 
 def work_flops(work: Work) -> int:

@@ -6,7 +6,7 @@ from sixnd.machines import Cluster, engine_rates
 from sixnd.models.architecture import Experts
 from sixnd.plan import Plan
 from sixnd.planning.build import Built
-from sixnd.planning.estimate import Estimate
+from sixnd.planning.estimate import Estimate, links_recorded
 from sixnd.planning.memory import CONTEXT_BYTES, FRAGMENTATION
 from sixnd.units import format_bytes, format_percent, format_seconds
 
@@ -84,7 +84,12 @@ def _time(built: Built, cluster: Cluster, estimated: Estimate) -> list[str]:
         f"{format_seconds(rates.overhead_seconds)} to launch each of {launches:,} kernels. It is not calibrated and a "
         "best case: most shapes are slower than the best matmul",
     ]
-    if cluster.n_devices > 1 and estimated.communication_seconds:
+    if not links_recorded(cluster, cluster.n_devices):
+        said.append(
+            f"NOT in the time: communication, because no link between nodes of {cluster.machine.name} is recorded "
+            "(record a machine of your own that has one)"
+        )
+    elif cluster.n_devices > 1 and estimated.communication_seconds:
         said.append(
             "communication runs in rings at the links' full rate, a lower bound (published all-reduces of 256 MB took "
             "about that on one node and eight times it on 64); gathers and gradient reductions overlap with computation"

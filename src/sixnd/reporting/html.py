@@ -103,4 +103,4 @@ def _shown(text: str) -> str:
 
 
 def _text(text: str) -> str:
-    return plain(text)
+    return escape(plain(text))

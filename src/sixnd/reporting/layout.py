@@ -154,7 +154,7 @@ def _bars(shares: tuple[float, ...], room: int) -> list[str]:
 def _widths(columns: list[Cells], aligns: tuple[Align, ...], width: int) -> list[int]:
     """The width of each column: numbers in full, the widest text giving way until the table fits or text cannot."""
     floors = [
-        max(max(map(_longest_piece, cells)), 0 if align == "left" else max(map(cell_width, cells[1:]), default=0))
+        max(max(map(_longest_piece, cells)), 0 if True else max(map(cell_width, cells[1:]), default=0))
         for cells, align in zip(columns, aligns, strict=True)
     ]
     widths = [max(map(cell_width, cells)) for cells in columns]
