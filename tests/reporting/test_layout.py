@@ -56,6 +56,11 @@ def test_where_there_is_too_little_nothing_is_cut():
     assert all("61.6 TFLOP" in row and row.endswith("77.8 ms") for row in rows)
 
 
+def test_a_right_aligned_cell_is_never_wrapped():
+    table = Table("", (Column("of a step"), Column("rate", "right")), (("so many words", "102,918 tokens a second"),))
+    assert any("102,918 tokens a second" in line for line in text(table, 12))
+
+
 def test_tall_rows_become_paragraphs():
     lines = text(PROSE, 78)
     assert lines[0] == "peak"

@@ -68,8 +68,11 @@ def _with_figures(answer: Account, report: Report, plot: Path | None, page: bool
     from sixnd.reporting import figures
     from sixnd.reporting.roofline_report import account_points, roofline_figure
 
-    memory = figures.memory_timeline(tuple(answer.ledger.timeline()), answer.memory.capacity_bytes, answer.model.name)
-    roof = roofline_figure((answer.cluster.machine,), account_points(answer))
+    title = f"{answer.model.name} on {answer.workload.devices} x {answer.workload.on}: memory of a device over the step"
+    memory = figures.memory_timeline(tuple(answer.ledger.timeline()), answer.memory.capacity_bytes, title)
+    roof = roofline_figure(
+        (answer.cluster.machine,), account_points(answer), f"{answer.model.name}: roofline of a step"
+    )
     if plot is not None:
         figures.save(memory, plot)
         figures.save(roof, plot.with_name(f"{plot.stem}-roofline{plot.suffix}"))

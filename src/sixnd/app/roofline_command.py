@@ -60,7 +60,7 @@ def roofline(
         from sixnd.reporting import figures
         from sixnd.reporting.roofline_report import roofline_figure
 
-        figure = roofline_figure(machines, operations)
+        figure = roofline_figure(machines, operations, f"{model}: {phase}" if model else "The lecture's operations")
         if plot is not None:
             figures.save(figure, plot)
         report = replace(report, figures={"Roofline": figures.svg_text(figure)})

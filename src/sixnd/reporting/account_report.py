@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import asdict
+
 from sixnd.planning.answers import Account, Operation, Project, Published, Room
 from sixnd.planning.experience import ANY
 from sixnd.planning.explain import explained
@@ -204,6 +206,7 @@ def _operations_table(account: Account, every: bool) -> Table:
         tuple(map(_operation_row, ordered)),
         tuple(o.seconds / total for o in ordered),
         f"{format_percent(shown / total)} of the time{more}",
+        tuple(map(asdict, ordered)),
     )
 
 

@@ -3,8 +3,8 @@
 Right-aligned columns hold numbers and keep their full width. Left-aligned columns give way, the widest first, and wrap.
 Where that would chop the first column small, it stands on a line of its own above the rest of its row; where rows would
 grow tall, each is a paragraph with its headings down the side. What is still too wide stays too wide: the terminal may
-fold its lines, but nothing is cut. For that promise, and because a piped report then imports nothing, `rich.table` is
-not used.
+fold its lines, but nothing is cut. For that promise, and because a piped report then imports next to nothing,
+`rich.table` is not used.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _bars(shares: tuple[float, ...], room: int) -> list[str]:
 def _widths(columns: list[Cells], aligns: tuple[Align, ...], width: int) -> list[int]:
     """The width of each column: numbers in full, the widest text giving way until the table fits or text cannot."""
     floors = [
-        max(max(map(_longest_piece, cells)), 0 if True else max(map(cell_width, cells[1:]), default=0))
+        max(max(map(_longest_piece, cells)), 0 if align == "left" else max(map(cell_width, cells[1:]), default=0))
         for cells, align in zip(columns, aligns, strict=True)
     ]
     widths = [max(map(cell_width, cells)) for cells in columns]

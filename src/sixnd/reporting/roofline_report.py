@@ -177,7 +177,7 @@ def _bound(point: Point, machine: Machine) -> str:
     return f"{time.bound}, {format_seconds(time.seconds)}, {format_percent(reached)} of peak"
 
 
-def roofline_figure(machines: Sequence[Machine], points: Sequence[Point]) -> Figure:
+def roofline_figure(machines: Sequence[Machine], points: Sequence[Point], title: str = "Roofline") -> Figure:
     """Draw the rooflines with the operations under the first machine's."""
     from sixnd.reporting import figures
 
@@ -192,4 +192,4 @@ def roofline_figure(machines: Sequence[Machine], points: Sequence[Point]) -> Fig
         )
         for p in points
     ]
-    return figures.roofline(roofs, drawn)
+    return figures.roofline(roofs, drawn, title=title)
