@@ -112,7 +112,8 @@ def _inner(text: str) -> tuple[tuple[Names, ...], Names]:
 def _work(statement: Statement, work: Work, sizes: Sizes) -> Flops:
     names = statement.work or _widest(statement, sizes)
     points = product(names, sizes)
-    text = "·".join((str(work.vector), *names)) if work.vector else ""
+    factor = () if work.vector == 1 else (str(work.vector),)
+    text = "·".join((*factor, *names)) if work.vector else ""
     return Flops(0, 0, work.vector * points, work.comparisons * points, work.transcendentals * points, text)
 
 
