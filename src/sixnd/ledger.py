@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
 
+import msgspec
+
 from sixnd.formats import Format, storage_bytes
 
 Phase = Literal["forward", "backward", "recompute", "optimizer"]
@@ -72,8 +74,7 @@ _CATEGORY_OF: dict[Role, int] = {
 Key = TypeVar("Key", bound=Hashable)
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+class TensorSpec(msgspec.Struct, frozen=True, dict=True):
     """One tensor as one device holds it: named dims, their local sizes, its format and what it is for."""
 
     name: str
@@ -93,8 +94,7 @@ class TensorSpec:
         return CATEGORIES[_CATEGORY_OF[self.role]]
 
 
-@dataclass(frozen=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True):
     """What one op costs on one device. Adds and scales; every field is an exact integer.
 
     `matrix_flops` are those of contractions, with masked attention counted dense (every query x key pair);
@@ -147,8 +147,7 @@ class Cost:
         return self.read_bytes + self.written_bytes
 
 
-@dataclass(frozen=True)
-class Collective:
+class Collective(msgspec.Struct, frozen=True):
     """What an op moves between devices: the collective's name, the mesh axes it runs over and their product."""
 
     name: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all"]
@@ -157,8 +156,7 @@ class Collective:
     n_bytes: int  # the larger of what one device holds before and after
 
 
-@dataclass(frozen=True)
-class Op:
+class Op(msgspec.Struct, frozen=True):
     """One thing done: what it reads, what it makes, what of that its backward will read, and what it costs.
 
     `allocates` and `frees` are what changes in memory: outputs that are views or written in place allocate nothing,
@@ -213,8 +211,7 @@ Levels = tuple[int, ...]
 _ZERO: Levels = (0,) * len(CATEGORIES)
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """Memory over a stretch of ops, relative to its start: net change, highest point and where, maximum by category."""
 
     net: Levels
@@ -223,8 +220,7 @@ class Profile:
     maxima: Levels
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(msgspec.Struct, frozen=True):
     """What a step holds at its fullest moment. `by_category` sums to `peak_bytes`; `maxima` are each one's own."""
 
     peak_bytes: int
@@ -234,8 +230,7 @@ class Memory:
     resident: dict[Category, int]
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(msgspec.Struct, frozen=True):
     """The bytes alive by category while one op runs, for drawing."""
 
     path: str

@@ -8,16 +8,16 @@ why backward costs twice forward; no 2 is typed for it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from sixnd.notation.kinds import Work
 from sixnd.notation.parse import parse_line
 from sixnd.notation.program import Mask, Names, Sizes, Statement, product
 
 
-@dataclass(frozen=True)
-class Flops:
+class Flops(msgspec.Struct, frozen=True):
     """Matrix FLOPs with every query x key pair, matrix FLOPs with only those let through, and the rest of the work."""
 
     matrix: int = 0
@@ -28,8 +28,7 @@ class Flops:
     formula: str = ""
 
 
-@dataclass(frozen=True)
-class Contraction:
+class Contraction(msgspec.Struct, frozen=True):
     """One line of a contraction: the names of its index space, and whether any of them is summed away."""
 
     names: Names

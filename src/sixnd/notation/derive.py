@@ -14,12 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from sixnd.formats import Format
 from sixnd.ledger import Collective, Cost, Phase, Role, TensorSpec
 from sixnd.notation import cost as costs
 from sixnd.notation.program import Names, Program, Sizes, Statement, Tensor
 from sixnd.notation.shard import (
     Axes,
+    CollectiveName,
     Layout,
     Sharding,
     collective,
@@ -31,8 +34,7 @@ from sixnd.notation.shard import (
 )
 
 
-@dataclass(slots=True)
-class Draft:
+class Draft(msgspec.Struct, eq=False):
     """An op before liveness: what it reads, writes and allocates, and its cost."""
 
     kind: str
@@ -49,8 +51,7 @@ class Draft:
     skips_masked: bool = False
 
 
-@dataclass(frozen=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A tensor as one device holds it, and how it lies on the mesh. `alias`: it shares memory with another."""
 
     spec: TensorSpec
@@ -76,6 +77,7 @@ class Derivation:
     parameter_gradients: dict[Tensor, Placed] = field(default_factory=dict)
     accumulates: Callable[[Tensor], bool] = lambda tensor: False
     _fresh: int = 0
+    _gathered: dict[str, Draft] = field(default_factory=dict)
 
     # --- forward ---------------------------------------------------------------------------------------------------
 
@@ -106,7 +108,8 @@ class Derivation:
         carried: Axes = ()
         activations = [self._held(t, term, splits).layout.partial for t, term in zip(s.inputs, s.terms, strict=True)]
         if s.kind.linear and len(set(activations)) == 1:
-            carried = activations[0]
+            taken = {axis for axes in splits.values() for axis in axes}
+            carried = tuple(axis for axis in activations[0] if axis not in taken)
         inputs = []
         for tensor, term in zip(s.inputs, s.terms, strict=True):
             want = placed(term, splits, carried)
@@ -141,22 +144,15 @@ class Derivation:
             return have
         mesh, spec = self.sharding.mesh, have.spec
         for name, axes in moves(have.layout, want):
-            grows = {"all_gather": mesh.size(axes), "reduce_scatter": 1 / mesh.size(axes)}.get(name, 1)
-            after = spec if name == "all_reduce" else self._resized(spec, int(spec.n_elements * grows), name)
+            n = _elements_after(name, spec.n_elements, mesh.size(axes))
+            after = spec if name == "all_reduce" else self._resized(spec, n, name)
             move = collective(name, axes, max(spec.n_bytes, after.n_bytes), mesh)
+            fresh, cost = [] if after is spec else [after], Cost(wire_bytes=wire_bytes(move))
             drafts.append(
-                Draft(
-                    name,
-                    spec.name,
-                    phase,
-                    [spec],
-                    [after],
-                    [] if after is spec else [after],
-                    Cost(wire_bytes=wire_bytes(move)),
-                    spec.format.name,
-                    collective=move,
-                )
+                Draft(name, spec.name, phase, [spec], [after], fresh, cost, spec.format.name, collective=move)
             )
+            if name == "all_gather" and phase == "forward" and spec.role != "parameter":
+                self._gathered[after.name] = drafts[-1]
             spec = after
         taken = self._sliced(spec, have.layout, want)
         return Placed(taken, want, have.alias)
@@ -204,7 +200,8 @@ class Derivation:
         mesh = self.sharding.mesh
         local = dict(self.sizes)
         for name, axes in splits.items():
-            local[name] = local[name] // mesh.size(axes)
+            size, parts = local[name], mesh.size(axes)
+            local[name] = size // parts if isinstance(size, int) else size / parts
         return local
 
     def _forward_draft(
@@ -262,10 +259,21 @@ class Derivation:
                 self._run_again(s.region)
             if s.outputs[0].needs_grad and (s.outputs[0] in self.gradients or s.kind.starts_backward):
                 self._backward(s)
+        self._gather_again()
         entry = self.program.entry
         if entry in self.gradients and entry is not None:
             whole = Layout(self.tensors[entry].layout.split)
             self.gradients[entry] = self._moved(self.gradients[entry], whole, self.backward, "backward")
+
+    def _gather_again(self) -> None:
+        """An activation that forward gathered is kept split: its first reader in backward gathers it once more."""
+        drafts: list[Draft] = []
+        for draft in self.backward:
+            for spec in draft.reads:
+                if gathering := self._gathered.pop(spec.name, None):
+                    drafts.append(again(gathering))
+            drafts.append(draft)
+        self.backward = drafts
 
     def _run_again(self, region: str) -> None:
         paths = {s.path for s in self.program.statements if s.region == region}
@@ -279,7 +287,8 @@ class Derivation:
                 self._give(tensor, Placed(given.spec, given.layout, alias=True))
             return
         if given is not None and s.kind.alias:
-            self._give(s.inputs[0], Placed(given.spec, self.tensors[s.inputs[0]].layout, alias=True))
+            split = self.tensors[s.inputs[0]].layout.split
+            self._give(s.inputs[0], Placed(given.spec, Layout(split, given.layout.partial), alias=True))
             return
         if given is not None and not (s.kind.linear and given.layout.partial):
             given = self._moved(given, placed(s.result, splits), self.backward, "backward")
@@ -436,6 +445,13 @@ def again(draft: Draft) -> Draft:
 
 def _results(s: Statement) -> list[tuple[Tensor, Names]]:
     return [(s.outputs[0], s.result), *((tensor, tensor.dims) for tensor in s.outputs[1:])]
+
+
+def _elements_after(name: CollectiveName, n: int, group_size: int) -> int:
+    """What one device holds after a collective, of `n` elements before it."""
+    if name == "all_gather":
+        return n * group_size
+    return n // group_size if name == "reduce_scatter" else n
 
 
 def _aliased(made: Placed, source: Placed) -> Placed:

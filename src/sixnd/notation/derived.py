@@ -18,13 +18,18 @@ from sixnd.notation.shard import CollectiveName, Sharding, collective, wire_byte
 
 @dataclass(frozen=True, eq=False)
 class Derived:
-    """Everything one program can do in a step, derived once; each variant is a `Block` made when first asked for."""
+    """Everything one program can do in a step, derived once; each variant is a `Block` made when first asked for.
+
+    `accumulates` are parameters whose gradient an earlier block or micro-batch has begun; `leaves` are those that a later
+    block adds to and then reduces over devices, unless gradients are stored split: then each contribution is scattered.
+    """
 
     program: Program
     sizes: Sizes
     sharding: Sharding
     selective: bool = False
     accumulates: Callable[[Tensor], bool] = lambda tensor: False
+    leaves: Callable[[Tensor], bool] = lambda tensor: False
     reduces: bool = True
     prefetches: bool = False
     _blocks: dict[tuple[object, ...], Block] = field(default_factory=dict)
@@ -133,33 +138,37 @@ class Derived:
 
     def _reductions(self) -> list[Draft]:
         """The gradients that are partial over devices are reduced together, once the block's backward has made them."""
-        groups: dict[tuple[str, ...], list[TensorSpec]] = {}
-        for placed in self.derivation.parameter_gradients.values():
-            if placed.layout.partial:
-                groups.setdefault(placed.layout.partial, []).append(placed.spec)
+        groups: dict[tuple[str, ...], dict[Tensor, TensorSpec]] = {}
+        for tensor, placed in self.derivation.parameter_gradients.items():
+            scatters = set(self.sharding.gradients) & set(placed.layout.partial)
+            if placed.layout.partial and (scatters or not self.leaves(tensor)):
+                groups.setdefault(placed.layout.partial, {})[tensor] = placed.spec
         path, drafts = f"{self.program.path}.gradients", []
-        for axes, specs in groups.items():
-            total = sum(spec.n_bytes for spec in specs)
-            scatters = set(self.sharding.gradients) & set(axes)
-            if scatters:
-                drafts.extend(self._scatter(path, axes, specs, total))
+        for axes, made in groups.items():
+            if set(self.sharding.gradients) & set(axes):
+                drafts.extend(self._scatter(path, axes, made))
             elif self.reduces:
+                specs = list(made.values())
+                total = sum(spec.n_bytes for spec in specs)
                 name: CollectiveName = "reduce_scatter" if set(self.sharding.optimizer) & set(axes) else "all_reduce"
                 move = collective(name, axes, total, self.sharding.mesh)
                 drafts.append(_exchange(path, "backward", specs, specs, [], move, wire_bytes(move)))
         return drafts
 
-    def _scatter(self, path: str, axes: tuple[str, ...], specs: list[TensorSpec], total: int) -> list[Draft]:
-        """Each device keeps its part of the summed gradient, added to what earlier micro-batches left there."""
-        move = collective("reduce_scatter", axes, total, self.sharding.mesh)
-        n = -(-sum(spec.n_elements for spec in specs) // move.group_size)
-        adds = any(map(self.accumulates, self.derivation.parameter_gradients))
-        part = TensorSpec(f"{path}.part", ("parameters",), n, specs[0].format, "temporary" if adds else "gradient")
-        drafts = [_exchange(path, "backward", specs, [part], [part], move, wire_bytes(move))]
-        if adds:
-            held = TensorSpec(path, ("parameters",), n, specs[0].format, "gradient")
-            cost = Cost(vector_flops=n, read_bytes=2 * part.n_bytes, written_bytes=part.n_bytes)
-            drafts.append(Draft("accumulate", path, "backward", [held, part], [held], [], cost, part.format.name))
+    def _scatter(self, path: str, axes: tuple[str, ...], made: dict[Tensor, TensorSpec]) -> list[Draft]:
+        """Each device keeps its part of the summed gradients, added to what was left there earlier, if anything was."""
+        specs = list(made.values())
+        move = collective("reduce_scatter", axes, sum(spec.n_bytes for spec in specs), self.sharding.mesh)
+        new = sum(spec.n_elements for tensor, spec in made.items() if not self.accumulates(tensor))
+        old = sum(spec.n_elements for tensor, spec in made.items() if self.accumulates(tensor))
+        first = TensorSpec(path, ("parameters",), -(-new // move.group_size), specs[0].format, "gradient")
+        more = TensorSpec(f"{path}.part", ("parameters",), -(-old // move.group_size), specs[0].format, "temporary")
+        parts = [part for part in (first, more) if part.n_elements]
+        drafts = [_exchange(path, "backward", specs, parts, parts, move, wire_bytes(move))]
+        if old:
+            held = TensorSpec(f"{path}.held", more.dims, more.n_elements, more.format, "gradient")
+            cost = Cost(vector_flops=more.n_elements, read_bytes=2 * more.n_bytes, written_bytes=more.n_bytes)
+            drafts.append(Draft("accumulate", path, "backward", [held, more], [held], [], cost, more.format.name))
         return drafts
 
     @cached_property

@@ -15,14 +15,15 @@ Costs are those of the plain algorithm, written out in a comment at each kind; l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
 
 from sixnd.ledger import Role
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(msgspec.Struct, frozen=True):
     """Operations per element. `transcendentals` are evaluations of exp, tanh, erf, rsqrt."""
 
     vector: int = 0
@@ -30,8 +31,7 @@ class Work:
     transcendentals: int = 0
 
 
-@dataclass(frozen=True)
-class Extra:
+class Extra(msgspec.Struct, frozen=True):
     """A tensor that a kind makes for its backward: a dropout mask, a row statistic, chosen indices.
 
     Its dims are the result's ("all"), those of the result without the last ("rows"), or operand 0's ("operand").
@@ -43,8 +43,7 @@ class Extra:
     role: Role
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(msgspec.Struct, frozen=True):
     """One kind of line. See the head of the file."""
 
     name: str
@@ -128,7 +127,7 @@ LAYER_NORM_PLAIN = replace(LAYER_NORM, keeps=("0",))
 # x cos + turn(x) sin; backward turns the other way. The tables are shared by all layers and not counted.
 ROTARY = Kind("rotary", Work(vector=3), Work(vector=3), linear=True)
 # Rows of a table; backward adds each gradient row into a table of zeros. Operand 0 are the indices, kept as given.
-GATHER = Kind("gather", backward=Work(vector=1), keeps=("0",), indexed=1)
+GATHER = Kind("gather", backward=Work(vector=1), keeps=("0",), linear=True, indexed=1)
 # Cross-entropy as log-softmax and a pick: subtract, add up, subtract; keeps the log-probabilities.
 LOSS = Kind(
     "loss",

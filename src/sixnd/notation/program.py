@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
+import msgspec
+
 from sixnd.errors import PatternError
 from sixnd.formats import Format, get_format
 from sixnd.ledger import Role
@@ -28,8 +30,7 @@ Sizes = Mapping[str, Size]
 Share = Callable[[Sizes], Fraction]
 
 
-@dataclass(frozen=True, eq=False)
-class Tensor:
+class Tensor(msgspec.Struct, frozen=True, eq=False):
     """A tensor of a program: what its dims are called, its format, its role, and whether its gradient is wanted."""
 
     name: str
@@ -41,8 +42,7 @@ class Tensor:
     stacked: Names = ()  # and the names it has one matrix for each of (experts)
 
 
-@dataclass(frozen=True)
-class Mask:
+class Mask(msgspec.Struct, frozen=True):
     """The pairs of two names that attention lets through: causal, and at most `window` back. `None` sees all."""
 
     query: str = "query"
@@ -64,8 +64,7 @@ class Mask:
         return whole - (beyond * (beyond + 1) - first * (first + 1)) // 2
 
 
-@dataclass(frozen=True, eq=False)
-class Statement:
+class Statement(msgspec.Struct, frozen=True, eq=False):
     """One line applied: operand `i` is read under the names `terms[i]`, by position.
 
     `outputs[0]` is the result; the rest are the kind's extras. `work` replaces the index space that a kind's work is
@@ -91,8 +90,7 @@ class Statement:
         return _union(self.terms, self.result)
 
 
-@dataclass(frozen=True)
-class Numerics:
+class Numerics(msgspec.Struct, frozen=True):
     """The formats a program computes in: how parameters are stored, what activations are, what matmuls run in."""
 
     parameter: Format

@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 from sixnd.errors import UsageError
 from sixnd.ledger import Collective
 from sixnd.notation.program import Names, Sizes, Statement, product
@@ -30,8 +32,7 @@ Axes = tuple[str, ...]
 Splits = Mapping[str, Axes]
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """How one tensor lies on the mesh: the axes each dim is split over, and those its values are partial over."""
 
     split: tuple[Axes, ...]
@@ -60,7 +61,7 @@ class Sharding:
 
         Where tokens become slots, the slots of a device are those of its own tokens: they inherit the tokens' axes.
         """
-        if not self.compute:
+        if not self.compute and not self.by_kind:
             return {}
         names = s.terms[1] if s.kind.reindexes else s.names
         chosen = self.splits_of(s.kind.name, names, sizes)

@@ -11,16 +11,16 @@ keeps only its input, and its backward first runs it forward again, keeping, the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+import msgspec
 
 from sixnd.ledger import Block, Node, Repeat
 from sixnd.notation.derived import Derived
 from sixnd.plan import Recompute
 
 
-@dataclass(frozen=True)
-class Stage:
+class Stage(msgspec.Struct, frozen=True):
     """One block of the chain. Only `recomputable` ones obey the recompute policy (not the embedding, not the loss)."""
 
     derived: Derived

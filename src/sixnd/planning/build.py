@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import msgspec
+
 from sixnd.formats import Format
 from sixnd.ledger import Block, Ledger, Node, Repeat, TensorSpec
 from sixnd.models.architecture import Architecture, Experts, Layer
@@ -35,8 +37,7 @@ from sixnd.planning.update import Held, optimizer_block
 DATA_AXIS = "dp"
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
+class Part(msgspec.Struct, frozen=True, eq=False):
     """One distinct block of the model: its program, its sizes, and how often the model has it."""
 
     program: Program
@@ -85,7 +86,8 @@ class Built:
 
 @lru_cache(maxsize=64)
 def build(model: Architecture, plan: Plan, n_devices: int = 1) -> Built:
-    """Write the model's lines for a plan and place them on `n_devices`."""
+    """Write the model's lines for a plan and place them on `n_devices`; serving, each device has its own copy."""
+    n_devices = n_devices if plan.phase == "train" else 1
     precision, optimizer = get_precision(plan.precision), get_optimizer(plan.optimizer)
     programs = _programs(model, Workload(precision.numerics(fused=plan.kernels == "fused"), plan.phase, plan.attention))
     base = base_sizes(model, plan.micro_batch * n_devices, plan.seq, plan.phase)
@@ -96,8 +98,7 @@ def build(model: Architecture, plan: Plan, n_devices: int = 1) -> Built:
     return Built(model, plan, precision, optimizer, parts, programs.order, _sharding(plan, n_devices))
 
 
-@dataclass(frozen=True, eq=False)
-class _Programs:
+class _Programs(msgspec.Struct, frozen=True, eq=False):
     """A model's programs: (program, the layer it is or None, how often), and which one each block of the chain is."""
 
     parts: tuple[tuple[Program, Layer | None, int], ...]
@@ -151,7 +152,7 @@ def _sharding(plan: Plan, n_devices: int) -> Sharding:
 
 def _chain(built: Built, *, accumulates: bool, reduces: bool) -> list[Stage]:
     """The blocks in order. The head makes a tied table's gradient, so the embedding adds to it."""
-    tied = built.model.tied
+    tied, last = built.model.tied, len(built.parts) - 1
     made: list[Derived] = []
     for i, part in enumerate(built.parts):
         adds = accumulates or (tied and i == 0)
@@ -164,8 +165,8 @@ def _chain(built: Built, *, accumulates: bool, reduces: bool) -> list[Stage]:
 
         selective = built.plan.recompute.policy == "selective"
         rule = into if adds else _never
-        made.append(Derived(part.program, part.sizes, built.sharding, selective, rule, reduces, part.count > 1))
-    last = len(built.parts) - 1
+        later = table.__eq__ if tied and i == last else _never
+        made.append(Derived(part.program, part.sizes, built.sharding, selective, rule, later, reduces, part.count > 1))
     return [Stage(made[i], recomputable=0 < i < last) for i in built.order]
 
 

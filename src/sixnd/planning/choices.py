@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import isqrt
 from typing import cast, get_args
+
+import msgspec
 
 from sixnd.errors import UsageError, near_miss
 from sixnd.models.architecture import Architecture
@@ -18,8 +19,7 @@ LONGEST = 10**9
 LARGEST_BATCH = 10**9
 
 
-@dataclass(frozen=True)
-class Choices:
+class Choices(msgspec.Struct, frozen=True):
     """A plan, and what had to be assumed to make it."""
 
     plan: Plan

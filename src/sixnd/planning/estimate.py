@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sixnd.ledger import Collective, Ledger, Op
 from sixnd.machines import Cluster, Rates, collective_seconds, engine_rates
@@ -26,8 +27,7 @@ TRANSCENDENTAL_FLOPS = 12
 _OVERLAPPED = (".parameters", ".gradients")
 
 
-@dataclass(frozen=True)
-class Price:
+class Price(msgspec.Struct, frozen=True):
     """One op's times, all its repetitions together. `seconds` is the estimate without what is hidden."""
 
     op: Op
@@ -43,8 +43,7 @@ class Price:
         return self.op.collective is not None and self.op.path.endswith(_OVERLAPPED)
 
 
-@dataclass(frozen=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True):
     """The times of a whole step."""
 
     prices: tuple[Price, ...]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 ANY = "any"
 
 
-@dataclass(frozen=True)
-class Experience:
+class Experience(msgspec.Struct, frozen=True):
     """Measured time over our estimate: the median of `runs` published runs on a machine, and their 10th and 90th
     percentile. `machine` is "any" where none on this machine was published.
     """

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from sixnd.errors import UsageError, near_miss
 from sixnd.formats import Format, bits_per_value, get_format
 from sixnd.notation.program import Numerics
 
 
-@dataclass(frozen=True)
-class Precision:
+class Precision(msgspec.Struct, frozen=True):
     """A precision policy; see `precisions.toml` for what each format is for."""
 
     name: str
@@ -35,8 +35,7 @@ class Precision:
         return Numerics(self.parameter, self.compute, self.matmul, gradient, self.weight_only, fused, self.engine)
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(msgspec.Struct, frozen=True):
     """What an optimizer keeps and does for one element of a parameter."""
 
     states: int
@@ -45,8 +44,7 @@ class Update:
     factored: bool = False
 
 
-@dataclass(frozen=True)
-class Optimizer:
+class Optimizer(msgspec.Struct, frozen=True):
     """An optimizer: the update of most parameters, that of hidden matrices, and its state format if it has its own."""
 
     name: str

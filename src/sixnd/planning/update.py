@@ -8,7 +8,8 @@ devices but the parameters are whole, the updated parameters are gathered afterw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from sixnd.formats import get_format, storage_bytes
 from sixnd.ledger import Block, Cost, Op, TensorSpec
@@ -25,8 +26,7 @@ _NEWTON_SCHULZ = (
 )
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(msgspec.Struct, frozen=True):
     """What one device updates: elements, vector and matrix FLOPs, and the numbers of state it keeps."""
 
     n_params: int

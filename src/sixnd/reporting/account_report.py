@@ -167,7 +167,7 @@ def _time_table(account: Account) -> Table:
     return Table("Time of a step", (Column("time"), Column("value", "right"), Column("of it")), tuple(rows))
 
 
-def _published_row(published: Published) -> tuple[str, ...]:
+def _published_row(published: Published) -> tuple[str, str, str]:
     """What published runs say about the estimate."""
     where = "other machines" if published.machine == ANY else f"a {published.machine}"
     took = f"{published.ratio:.2f} x (10-90 %: {published.low:.2f}-{published.high:.2f})"
