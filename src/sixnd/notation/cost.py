@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import msgspec
 
-from sixnd.notation.kinds import Work
+from sixnd.notation.kinds import Kind, Work
 from sixnd.notation.parse import parse_line
 from sixnd.notation.program import Mask, Names, Sizes, Statement, product
 
@@ -76,7 +76,7 @@ def forward_flops(statement: Statement, sizes: Sizes) -> Flops:
     """What the forward of one statement does."""
     if statement.kind.contracts:
         return contraction_flops(contraction(statement.terms, statement.result), sizes, statement.mask)
-    lines = [_inner(text) for text in statement.kind.inner]
+    lines = _inner(statement.kind, statement.terms, statement.result)
     matrix = [contraction_flops(contraction(terms, result), sizes, statement.mask) for terms, result in lines]
     return _together(matrix, _work(statement, statement.kind.forward, sizes))
 
@@ -90,7 +90,7 @@ def backward_flops(statement: Statement, sizes: Sizes) -> Flops:
     """What the backward of a statement that is not a contraction does, all operands together."""
     matrix = [
         contraction_flops(gradient_line(terms, result, operand), sizes, statement.mask)
-        for terms, result in map(_inner, statement.kind.inner)
+        for terms, result in _inner(statement.kind, statement.terms, statement.result)
         for operand in range(len(terms))
     ]
     return _together(matrix, _work(statement, statement.kind.backward, sizes))
@@ -98,14 +98,24 @@ def backward_flops(statement: Statement, sizes: Sizes) -> Flops:
 
 def recomputed_flops(statement: Statement, sizes: Sizes) -> Flops:
     """What a fused kind does again in its backward because it stored nothing between its lines."""
-    lines = [_inner(text) for text in statement.kind.inner[: statement.kind.recomputes]]
+    lines = _inner(statement.kind, statement.terms, statement.result)[: statement.kind.recomputes]
     matrix = [contraction_flops(contraction(terms, result), sizes, statement.mask) for terms, result in lines]
     return _together(matrix, Flops())
 
 
-def _inner(text: str) -> tuple[tuple[Names, ...], Names]:
-    line = parse_line(text)
-    return tuple(tuple(dim[0] for dim in term) for term in line.inputs), tuple(dim[0] for dim in line.output)
+@lru_cache(maxsize=1024)
+def _inner(kind: Kind, terms: tuple[Names, ...], result: Names) -> tuple[tuple[tuple[Names, ...], Names], ...]:
+    """The lines that a fused kind runs, in the names of the statement instead of the kind's own."""
+    if not kind.inner:
+        return ()
+    own = parse_line(kind.line)
+    written = zip((*own.inputs, own.output), (*terms, result), strict=True)
+    here = {dim[0]: name for term, names in written for dim, name in zip(term, names, strict=True)}
+    lines = map(parse_line, kind.inner)
+    return tuple(
+        (tuple(tuple(here[dim[0]] for dim in term) for term in line.inputs), tuple(here[dim[0]] for dim in line.output))
+        for line in lines
+    )
 
 
 def _work(statement: Statement, work: Work, sizes: Sizes) -> Flops:

@@ -349,7 +349,7 @@ class Derivation:
         held: Format = self.program.numerics.gradient if tensor.role == "parameter" else tensor.format
         if role == "gradient" and self.sharding.gradients:
             role = "communication"
-        elif role == "gradient" and self.accumulates(tensor):
+        elif role == "gradient" and (self.accumulates(tensor) or tensor in self.parameter_gradients):
             role = "temporary"
         self._fresh += 1
         return Placed(TensorSpec(f"{tensor.name}.grad{self._fresh}", term, n, held, role), layout)

@@ -20,8 +20,8 @@ from sixnd.notation.shard import CollectiveName, Sharding, collective, wire_byte
 class Derived:
     """Everything one program can do in a step, derived once; each variant is a `Block` made when first asked for.
 
-    `accumulates` are parameters whose gradient an earlier block or micro-batch has begun; `leaves` are those that a later
-    block adds to and then reduces over devices, unless gradients are stored split: then each contribution is scattered.
+    `accumulates` are parameters whose gradient an earlier block or micro-batch has begun. `leaves` are those that a
+    later block adds to and reduces over devices; where gradients are stored split, each contribution is scattered.
     """
 
     program: Program

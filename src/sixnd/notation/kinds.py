@@ -7,7 +7,8 @@ A kind is one entry here. It declares, per element of the largest tensor of the 
 - whether it is linear in its operands (partial sums may pass through it unreduced).
 
 What is *not* here: contractions, whose cost, backward and kept operands follow from the line alone. A fused kind
-lists the `inner` lines that it runs without storing what lies between them: its matrix FLOPs, those of its backward
+lists the `inner` lines that it runs without storing what lies between them (a statement may name the dims otherwise:
+they are matched with the kind's own `line` by position): its matrix FLOPs, those of its backward
 and those of making the intermediate again are all derived from these lines.
 
 Costs are those of the plain algorithm, written out in a comment at each kind; libraries differ by a few operations.
@@ -53,6 +54,7 @@ class Kind(msgspec.Struct, frozen=True):
     extras: tuple[Extra, ...] = ()
     linear: bool = False
     contracts: bool = False
+    line: str = ""  # of a fused kind, the line that it is for, in the names that its inner lines use
     inner: tuple[str, ...] = ()
     recomputes: int = 0  # how many of the inner lines backward runs again
     alias: bool = False  # the result is a view of operand 0
@@ -146,6 +148,7 @@ ATTENTION = Kind(
     Work(vector=8, transcendentals=1),
     keeps=("0", "1", "2", "output"),
     extras=(Extra("lse", "rows", "float32", "statistic"),),
+    line="batch query kv group d_head, batch key kv d_head, batch key kv d_value -> batch query kv group d_value",
     inner=(
         "batch query kv group d_head, batch key kv d_head -> batch kv group query key",
         "batch kv group query key, batch key kv d_value -> batch query kv group d_value",
@@ -155,6 +158,7 @@ ATTENTION = Kind(
 # The same where every head reads one cached row for keys and values (multi-head latent attention, absorbed).
 LATENT_ATTENTION = replace(
     ATTENTION,
+    line="batch query kv group d_latent, batch key d_latent, batch key kv_rank -> batch query kv group kv_rank",
     inner=(
         "batch query kv group d_latent, batch key d_latent -> batch kv group query key",
         "batch kv group query key, batch key kv_rank -> batch query kv group kv_rank",

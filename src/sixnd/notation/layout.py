@@ -220,8 +220,6 @@ def _product(left: Strided, right: Strided) -> Strided:
     if left.shape == right.shape and all(_dense(tensor, range(len(shape))) for tensor in (left, right)):
         return contiguous(shape)
     order = _memory_order(left, right, shape)
-    if left == right and _dense(left, order):
-        return left
     return _picked(contiguous([shape[dim] for dim in order]), [order.index(dim) for dim in range(len(shape))])
 
 

@@ -111,7 +111,7 @@ def _assemble(
     built = build(model, plan, cluster.n_devices)
     memory = memory_part(built, cluster)
     flops = flops_part(built)
-    estimated = estimate(built.ledger, cluster)
+    estimated = estimate(built.ledger, cluster, built.precision.engine)
     time = _time_part(built, cluster, flops, estimated, convention)
     shell = Account(
         model=_model_part(built),

@@ -151,23 +151,24 @@ def _sharding(plan: Plan, n_devices: int) -> Sharding:
 
 
 def _chain(built: Built, *, accumulates: bool, reduces: bool) -> list[Stage]:
-    """The blocks in order. The head makes a tied table's gradient, so the embedding adds to it."""
-    tied, last = built.model.tied, len(built.parts) - 1
+    """The blocks in order. The head makes a tied table's gradient and leaves it to the embedding, which adds to it."""
+    last = len(built.parts) - 1
+    table = built.parts[0].program.parameters[0]
+    selective = built.plan.recompute.policy == "selective"
     made: list[Derived] = []
+
+    def shared(tensor: Tensor) -> bool:
+        return built.model.tied and tensor is table
+
     for i, part in enumerate(built.parts):
-        adds = accumulates or (tied and i == 0)
-        table = built.parts[0].program.parameters[0]
-
-        def into(
-            tensor: Tensor, every: bool = accumulates, first: bool = tied and i == 0, table: Tensor = table
-        ) -> bool:
-            return every or (first and tensor is table)
-
-        selective = built.plan.recompute.policy == "selective"
-        rule = into if adds else _never
-        later = table.__eq__ if tied and i == last else _never
-        made.append(Derived(part.program, part.sizes, built.sharding, selective, rule, later, reduces, part.count > 1))
+        adds = _always if accumulates else shared if i == 0 else _never
+        leaves = shared if i == last else _never
+        made.append(Derived(part.program, part.sizes, built.sharding, selective, adds, leaves, reduces, part.count > 1))
     return [Stage(made[i], recomputable=0 < i < last) for i in built.order]
+
+
+def _always(tensor: Tensor) -> bool:
+    return True
 
 
 def _never(tensor: Tensor) -> bool:

@@ -54,10 +54,10 @@ class Estimate(msgspec.Struct, frozen=True):
     bound: Bound
 
 
-def estimate(ledger: Ledger, cluster: Cluster) -> Estimate:
-    """Price every op of a step on a cluster."""
+def estimate(ledger: Ledger, cluster: Cluster, engine: str) -> Estimate:
+    """Price every op of a step on a cluster; `engine` is the format that the policy multiplies in."""
     rates: dict[str, Rates] = {}
-    prices = tuple(price(op, count, cluster, rates) for op, count in ledger.counted)
+    prices = tuple(price(op, count, cluster, engine, rates) for op, count in ledger.counted)
     communication = sum(p.seconds for p in prices if p.op.collective)
     hidden = sum(p.seconds for p in prices if p.overlaps)
     work = sum(p.seconds for p in prices if not p.op.collective)
@@ -76,14 +76,19 @@ def estimate(ledger: Ledger, cluster: Cluster) -> Estimate:
     )
 
 
-def price(op: Op, count: int, cluster: Cluster, known: dict[str, Rates]) -> Price:
-    """Price one op done `count` times; `known` are the rates looked up so far, by engine."""
+def price(op: Op, count: int, cluster: Cluster, engine: str, known: dict[str, Rates]) -> Price:
+    """Price one op done `count` times; `known` are the rates looked up so far, by engine.
+
+    Work without a contraction runs on no matrix engine: whichever the policy has, only its vector rate is used.
+    """
     if op.collective is not None:
         each = _exchange_seconds(op.collective, cluster)
         return Price(op, count, each * count, each * count, 0.0, "communication")
-    if op.engine not in known:
-        known[op.engine] = engine_rates(cluster.machine, _engine(op))
-    rates, cost = known[op.engine], op.cost
+    cost = op.cost
+    named = op.engine if cost.matrix_flops else engine
+    if named not in known:
+        known[named] = engine_rates(cluster.machine, named)
+    rates = known[named]
     matrix = cost.masked_matrix_flops if op.skips_masked else cost.matrix_flops
     vector = cost.vector_flops + cost.comparisons + TRANSCENDENTAL_FLOPS * cost.transcendentals
     if op.skips_masked and cost.matrix_flops:
@@ -124,11 +129,6 @@ def work_flops(work: Work) -> int:
     20
     """
     return work.vector + work.comparisons + TRANSCENDENTAL_FLOPS * work.transcendentals
-
-
-def _engine(op: Op) -> str:
-    """Work on other formats than numbers (indices, masks) runs where float32 does; only its bytes count."""
-    return "float32" if op.engine in ("int64", "bool", "uint8") else op.engine
 
 
 def _bound(prices: Iterable[Price], exposed: float, seconds: float) -> Bound:
