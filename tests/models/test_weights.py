@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import struct
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from sixnd.formats import format_names
 from sixnd.models.config import read_config
 from sixnd.models.weight_check import check_weights
 from sixnd.models.weights import DTYPES, WeightTensor, gather, read_header, read_weights
+from sixnd.planning.account import account
 
 NO_FORMAT = {"e4m3fnuz", "e5m2fnuz", "uint16", "uint32", "uint64", "complex64"}  # stored, and in no catalogue
 
@@ -185,3 +187,17 @@ def test_differences_have_reasons(tied, shapes, counted, reasons):
 def test_what_no_reason_covers_is_said():
     check = check_weights(stored(**EMBEDDING, **HEAD), read_config(CONFIG, "x"), 12801)
     assert (check.difference, check.unexplained) == (-1, -1)
+
+
+def test_an_account_says_how_the_weights_beside_the_config_agree(tmp_path: Path) -> None:
+    config = {"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 1, "vocab_size": 10, "n_positions": 4}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    alone = account(str(tmp_path), advise=False)
+    assert not any("weights" in note for note in alone.notes)
+    n = alone.model.params.total
+    entry = {"wte.weight": {"dtype": "F32", "shape": [n], "data_offsets": [0, 4 * n]}}
+    header = json.dumps(entry).encode()
+    (tmp_path / "model.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + bytes(4 * n))
+    assert account(str(tmp_path), advise=False).notes[0].endswith("agree with the config")
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    assert "were not read" in account(str(tmp_path), advise=False).notes[0]

@@ -38,6 +38,7 @@ def gpt_block(numerics=HALF, attention="math", mask=MASK):
     x = p.entry = p.input("x", rows, needs_grad=True)
     h = layer_norm(p, "norm1", x)
     q, k, v = (p.linear(name, f"{rows}, d_model heads d_head -> {inner}", h) for name in ("q", "k", "v"))
+    p.region = "core"
     if attention == "flash":
         o = flash(p, q, k, v, mask)
     else:
@@ -59,6 +60,7 @@ def gpt_block(numerics=HALF, attention="math", mask=MASK):
             v,
             mask=mask,
         )
+    p.region = ""
     o = p.linear("out", f"{inner}, heads d_head d_model -> {rows}", o)
     o = p.apply(kinds.DROPOUT, "dropout1", same(rows), o)
     x = p.apply(kinds.ADD, "sum1", f"{rows}, {rows} -> {rows}", o, x)

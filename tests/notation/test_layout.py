@@ -76,6 +76,27 @@ COPIES: dict[str, tuple[int, ...]] = {
     "h b s, s k h, b -> k s": (24,),
 }
 
+Strides = tuple[int, ...]
+
+# line, sizes, strides of the operands: elements of every aten.clone, strides of the result's dims longer than 1
+SCATTERED: tuple[tuple[str, dict[str, int], tuple[Strides, ...], tuple[int, ...], list[int]], ...] = (
+    ("c d a b, d b, -> c a", {"a": 3, "b": 4, "c": 1, "d": 3}, ((36, 12, 4, 1), (0, 1), ()), (12, 36), [1]),
+    (", b a, a b ->", {"a": 3, "b": 2}, ((), (3, 1), (1, 3)), (), []),
+    ("a b d, d ->", {"a": 3, "b": 4, "d": 2}, ((2, 6, 1), (0,)), (), []),
+    ("b a -> b", {"a": 4, "b": 2}, ((4, 1),), (), [1]),
+    ("c b a, , c b -> a", {"a": 1, "b": 4, "c": 3}, ((0, 1, 1), (), (4, 1)), (12,), []),
+    ("b a, c, c a ->", {"a": 4, "b": 2, "c": 3}, ((4, 1), (1,), (4, 1)), (12,), []),
+    ("a c, b d c a -> b", {"a": 3, "b": 3, "c": 2, "d": 1}, ((0, 1), (0, 3, 3, 1)), (6, 18), [1]),
+    (
+        "d b, b c a e, d -> c e b",
+        {"a": 1, "b": 1, "c": 2, "d": 2, "e": 2},
+        ((1, 1), (4, 2, 2, 1), (1,)),
+        (8,),
+        [2, 1],
+    ),
+    ("c, a c, b -> c b", {"a": 1, "b": 4, "c": 2}, ((1,), (2, 1), (0,)), (), [4, 1]),
+)
+
 
 def placed(shape: tuple[int, ...], place: str) -> Strided:
     """A tensor of a shape: as it is, its last two dims exchanged in memory, half of wider rows, or its first dim 0."""
@@ -142,6 +163,19 @@ def test_what_does_not_fit_is_refused() -> None:
 @pytest.mark.parametrize("text", COPIES)
 def test_hidden_copies(text: str) -> None:
     assert einsum_copies(parse_line(text), SIZES).copied_elements == COPIES[text]
+
+
+@pytest.mark.parametrize("case", SCATTERED, ids=lambda case: case[0])
+def test_hidden_copies_of_scattered_operands(
+    case: tuple[str, dict[str, int], tuple[Strides, ...], tuple[int, ...], list[int]],
+) -> None:
+    text, sizes, strides, copied, result_strides = case
+    line = parse_line(text)
+    shapes = (tuple(size_of(dim, sizes) for dim in term) for term in line.inputs)
+    lowered = einsum_copies(line, sizes, sources=list(map(Strided, shapes, strides)))
+    assert lowered.copied_elements == copied
+    pairs = zip(lowered.result.shape, lowered.result.strides, strict=True)
+    assert [stride for size, stride in pairs if size > 1] == result_strides
 
 
 def test_a_folded_result_is_copied_where_bmm_leaves_it_scattered() -> None:

@@ -98,6 +98,20 @@ def test_the_triple_that_opt_einsum_gets_wrong() -> None:
     assert order.peak_elements == 64 * 8 * 4096
 
 
+@pytest.mark.parametrize(
+    "equation, sizes, flops, peak_elements",
+    [
+        ("bc,bde,ce,bea->c", {"a": 4, "b": 4, "c": 2, "d": 3, "e": 4}, 464, 16),
+        ("bae,ba,dbe,dea->bd", {"a": 2, "b": 4, "d": 2, "e": 4}, 224, 32),
+        ("d,bd,e,ead->abe", {"a": 2, "b": 3, "d": 4, "e": 2}, 120, 12),
+        ("d,eac,da,e->acde", {"a": 4, "c": 3, "d": 4, "e": 2}, 136, 24),
+    ],
+)
+def test_of_equal_work_the_smallest_peak(equation: str, sizes: dict[str, int], flops: int, peak_elements: int) -> None:
+    order = best_order(*parts(equation), sizes)
+    assert (order.flops, order.peak_elements) == (flops, peak_elements)
+
+
 @given(equations(most=5))
 def test_no_pairwise_order_is_cheaper(equation: tuple[list[str], str, dict[str, int]]) -> None:
     inputs, output, sizes = equation

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
+from sixnd.errors import ConfigError
 from sixnd.models.architecture import Architecture
-from sixnd.models.weights import Weights, WeightTensor
+from sixnd.models.weights import INDEX, SINGLE, Weights, WeightTensor, read_weights
 
 _HEADS = re.compile(r"(^|\.)(lm_head|embed_out|output)\.weight$")
 _LAYER = re.compile(r"(^|\.)(layers|h|blocks)\.(\d+)\.")
@@ -102,3 +104,18 @@ def _kind(tensor: WeightTensor, n_layers: int) -> str:
     if layer and int(layer[3][:9]) >= n_layers:
         return "multi-token-prediction layers"
     return ""
+
+
+def weights_note(model: str, architecture: Architecture, n_params: int) -> str | None:
+    """Say how the weights beside a config agree with it; None where the model is a name, or has none beside it."""
+    path = Path(model)
+    folder = path if path.is_dir() else path.parent
+    if not path.exists() or not any((folder / name).is_file() for name in (INDEX, SINGLE)):
+        return None
+    try:
+        check = check_weights(read_weights(folder), architecture, n_params)
+    except ConfigError as error:  # an index without its files is common, and no reason to refuse an account
+        return f"weights beside the config were not read: {error}"
+    reasons = "; ".join(f"{reason.text} ({reason.n_values:+,})" for reason in check.reasons)
+    agrees = "agree with the config" if check.unexplained == 0 else f"{check.unexplained:+,} values NOT explained by it"
+    return f"weights beside the config: {check.stored:,} values, {agrees}" + (f": {reasons}" if reasons else "")

@@ -63,7 +63,8 @@ class Placed(msgspec.Struct, frozen=True):
 class Derivation:
     """The drafts of one block, and what was found on the way.
 
-    `gathers` are parameters stored split and wanted whole; `gradients` those whose gradient this block makes.
+    `arrived` is the block's entry as it came, `gathers` are parameters stored split and wanted whole, and `gradients`
+    those whose gradient this block makes.
     """
 
     program: Program
@@ -72,6 +73,7 @@ class Derivation:
     forward: list[Draft] = field(default_factory=list)
     backward: list[Draft] = field(default_factory=list)
     tensors: dict[Tensor, Placed] = field(default_factory=dict)
+    arrived: Placed | None = None
     gathers: list[TensorSpec] = field(default_factory=list)
     gradients: dict[Tensor, Placed] = field(default_factory=dict)
     parameter_gradients: dict[Tensor, Placed] = field(default_factory=dict)
@@ -126,6 +128,8 @@ class Derivation:
                 place = Placed(_as(place.spec, "communication", "whole"), place.layout)
                 self.gathers.append(place.spec)
             self.tensors[tensor] = place
+            if tensor is self.program.entry:
+                self.arrived = place
         return self.tensors[tensor]
 
     def _made(self, tensor: Tensor, names: Names, splits: dict[str, Axes], partial: Axes) -> Placed:
@@ -154,22 +158,23 @@ class Derivation:
             if name == "all_gather" and phase == "forward" and spec.role != "parameter":
                 self._gathered[after.name] = drafts[-1]
             spec = after
-        taken = self._sliced(spec, have.layout, want)
-        return Placed(taken, want, have.alias)
+        taken = self._part(spec, have.layout, want)
+        if taken is not spec and spec.role != "parameter":
+            cost = Cost(read_bytes=taken.n_bytes, written_bytes=taken.n_bytes)
+            drafts.append(Draft("slice", spec.name, phase, [spec], [taken], [taken], cost, spec.format.name))
+        return Placed(taken, want, have.alias and taken is have.spec)
 
     def _resized(self, spec: TensorSpec, n: int, why: str) -> TensorSpec:
         self._fresh += 1
         return TensorSpec(f"{spec.name}@{why}{self._fresh}", spec.dims, n, spec.format, spec.role)
 
-    def _sliced(self, spec: TensorSpec, have: Layout, want: Layout) -> TensorSpec:
-        """A whole tensor read as one device's part of it is a view."""
+    def _part(self, spec: TensorSpec, have: Layout, want: Layout) -> TensorSpec:
+        """Of a whole tensor, the part that one device reads: nothing is sent."""
         held = {axis for axes in have.split for axis in axes} | set(have.partial)
         fresh = [axis for axes in want.split for axis in axes if axis not in held]
         if not fresh:
             return spec
-        return TensorSpec(
-            spec.name, spec.dims, spec.n_elements // self.sharding.mesh.size(tuple(fresh)), spec.format, spec.role
-        )
+        return self._resized(spec, spec.n_elements // self.sharding.mesh.size(tuple(fresh)), "part")
 
     def _exchange_state(self, s: Statement, operand: Placed, splits: dict[str, Axes]) -> None:
         """Where the reduced name of a softmax, norm or loss is split, devices exchange one state per row."""
@@ -262,7 +267,8 @@ class Derivation:
         self._gather_again()
         entry = self.program.entry
         if entry in self.gradients and entry is not None:
-            whole = Layout(self.tensors[entry].layout.split)
+            assert self.arrived is not None
+            whole = Layout(self.arrived.layout.split)
             self.gradients[entry] = self._moved(self.gradients[entry], whole, self.backward, "backward")
 
     def _gather_again(self) -> None:

@@ -57,8 +57,7 @@ class Derived:
     @cached_property
     def entry(self) -> TensorSpec | None:
         """The tensor that arrives, as this block sees it."""
-        entry = self.program.entry
-        return None if entry is None or entry not in self.derivation.tensors else self.derivation.tensors[entry].spec
+        return None if self.derivation.arrived is None else self.derivation.arrived.spec
 
     @cached_property
     def exit_name(self) -> str:

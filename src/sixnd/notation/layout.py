@@ -178,10 +178,8 @@ def _sum_early(
             holders[dim] -= 1
             if holders[dim] == 1:
                 both.append(dim)
-                holders[dim] = 0
         elif holders[dim] == 1 and (has_left or has_right):
             lone[0 if has_left else 1].append(dim)
-            holders[dim] = 0
     return _summed(left, lone[0]), _summed(right, lone[1]), tuple(both)
 
 

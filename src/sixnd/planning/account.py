@@ -18,6 +18,7 @@ from sixnd.machines import Cluster, parse_cluster, with_peak
 from sixnd.machines import peak as peak_rate
 from sixnd.models.architecture import Architecture
 from sixnd.models.config import load_architecture
+from sixnd.models.weight_check import weights_note
 from sixnd.notation.program import product
 from sixnd.plan import Plan
 from sixnd.planning import notes
@@ -38,7 +39,7 @@ from sixnd.planning.conventions import attention_width, check_convention, flops_
 from sixnd.planning.estimate import Estimate, estimate, operations
 from sixnd.planning.experience import experience
 from sixnd.planning.memory import memory_part
-from sixnd.planning.policies import bytes_per_param_text
+from sixnd.planning.policies import bytes_per_param_text, get_precision
 from sixnd.planning.remedies import find_remedies, find_room
 from sixnd.planning.verdict import verdict
 
@@ -80,7 +81,7 @@ def account(
     architecture = load_architecture(model) if isinstance(model, str) else model
     cluster = parse_cluster(on)
     if peak is not None:
-        cluster = Cluster(with_peak(cluster.machine, peak), cluster.n_devices)
+        cluster = Cluster(with_peak(cluster.machine, peak, get_precision(precision).engine), cluster.n_devices)
     chosen = read_choices(
         architecture,
         cluster.n_devices,
@@ -101,7 +102,9 @@ def account(
     convention = check_convention(mfu_convention)
     if tokens is not None and tokens < 1:
         raise UsageError(f"--tokens {tokens}: a run has at least one token")
-    return _assemble(architecture, cluster, chosen, convention, tokens, advise)
+    answer = _assemble(architecture, cluster, chosen, convention, tokens, advise)
+    held = weights_note(model, architecture, answer.model.params.total) if isinstance(model, str) else None
+    return replace(answer, notes=(held, *answer.notes)) if held else answer
 
 
 def _assemble(
