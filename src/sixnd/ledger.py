@@ -23,6 +23,7 @@ import msgspec
 from sixnd.formats import Format, storage_bytes
 
 Phase = Literal["forward", "backward", "recompute", "optimizer"]
+PHASES: tuple[Phase, ...] = ("forward", "backward", "recompute", "optimizer")
 Role = Literal[
     "parameter",
     "gradient",
@@ -207,27 +208,43 @@ class Repeat:
 
 
 Node = Block | Repeat
+
+
 Levels = tuple[int, ...]
 _ZERO: Levels = (0,) * len(CATEGORIES)
 
 
+class Moment(msgspec.Struct, frozen=True):
+    """What is alive while one op runs."""
+
+    phase: Phase
+    path: str
+    levels: Levels
+
+
 class Profile(msgspec.Struct, frozen=True):
-    """Memory over a stretch of ops, relative to its start: net change, highest point and where, maximum by category."""
+    """Memory over a stretch of ops, relative to its start: the net change, the fullest moment (the first, of equals),
+    that of each phase, and the highest level of each category.
+    """
 
     net: Levels
-    peak: Levels
-    peak_at: tuple[Phase, str]
+    peak: Moment
+    peaks: dict[Phase, Moment]
     maxima: Levels
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What a step holds at its fullest moment. `by_category` sums to `peak_bytes`; `maxima` are each one's own."""
+    """What a step holds at its fullest moment. `by_category` sums to `peak_bytes`; `maxima` are each one's own.
+
+    `phase_peaks` are the fullest moments of forward, backward, recompute and optimizer, in that order.
+    """
 
     peak_bytes: int
     peak_at: str
     by_category: dict[Category, int]
     maxima: dict[Category, int]
     resident: dict[Category, int]
+    phase_peaks: tuple[tuple[str, int], ...]
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -277,14 +294,16 @@ class Ledger:
         """The fullest moment of the step: how many bytes of what, and during which op."""
         base = _held(self.resident)
         profile = _chained([node.profile for node in self.body])
-        phase, path = profile.peak_at
-        levels = _plus(base, profile.peak)
+        moments = [profile.peaks[phase] for phase in PHASES if phase in profile.peaks]
+        top = profile.peak
+        levels = _plus(base, top.levels)
         return Memory(
             sum(levels),
-            f"{phase} {path}",
+            f"{top.phase} {top.path}",
             dict(zip(CATEGORIES, levels, strict=True)),
             dict(zip(CATEGORIES, _plus(base, profile.maxima), strict=True)),
             dict(zip(CATEGORIES, base, strict=True)),
+            tuple((f"{m.phase} {m.path}", sum(base) + sum(m.levels)) for m in moments),
         )
 
     def timeline(self) -> Iterator[Sample]:
@@ -334,37 +353,54 @@ def _highest(a: Levels, b: Levels) -> Levels:
     return tuple(map(max, a, b))
 
 
+_NOTHING = Moment("forward", "", (-(1 << 200), *_ZERO[1:]))
+
+
 def _scan_ops(block: Block) -> Profile:
-    levels = peak = maxima = _ZERO
-    height = -(1 << 200)
-    at: tuple[Phase, str] = ("forward", block.path)
+    levels = maxima = _ZERO
+    peak, peaks = _NOTHING, dict[Phase, Moment]()
     for op in block.ops:
         if op.allocates:
             levels = _plus(levels, _held(op.allocates))
             maxima = _highest(maxima, levels)
-        if (total := sum(levels)) > height:
-            height, peak, at = total, levels, (op.phase, op.path)
+        if op.phase not in peaks or sum(levels) > sum(peaks[op.phase].levels):
+            peaks[op.phase] = Moment(op.phase, op.path, levels)
+            peak = _fuller(peak, peaks[op.phase])
         if op.frees:
             levels = _minus(levels, _held(op.frees))
-    return Profile(levels, peak, at, maxima)
+    return Profile(levels, peak, peaks, maxima)
 
 
 def _chained(profiles: list[Profile]) -> Profile:
-    net = peak = maxima = _ZERO
-    height = -(1 << 200)
-    at: tuple[Phase, str] = ("forward", "")
+    net = maxima = _ZERO
+    peak, peaks = _NOTHING, dict[Phase, Moment]()
     for profile in profiles:
-        here = _plus(net, profile.peak)
-        if sum(here) > height:
-            height, peak, at = sum(here), here, profile.peak_at
+        peak = _fuller(peak, _moved(profile.peak, net))
+        _raise(peaks, profile.peaks, net)
         maxima = _highest(maxima, _plus(net, profile.maxima))
         net = _plus(net, profile.net)
-    return Profile(net, peak, at, maxima)
+    return Profile(net, peak, peaks, maxima)
 
 
 def _repeated(one: Profile, count: int) -> Profile:
     before_last = tuple(x * (count - 1) for x in one.net)
-    last = _plus(before_last, one.peak)
-    peak = last if sum(last) > sum(one.peak) else one.peak
+    peaks = dict(one.peaks)
+    _raise(peaks, one.peaks, before_last)
+    peak = _fuller(one.peak, _moved(one.peak, before_last))
     maxima = _highest(one.maxima, _plus(before_last, one.maxima))
-    return Profile(tuple(x * count for x in one.net), peak, one.peak_at, maxima)
+    return Profile(tuple(x * count for x in one.net), peak, peaks, maxima)
+
+
+def _moved(moment: Moment, start: Levels) -> Moment:
+    return Moment(moment.phase, moment.path, _plus(start, moment.levels))
+
+
+def _fuller(one: Moment, later: Moment) -> Moment:
+    return later if sum(later.levels) > sum(one.levels) else one
+
+
+def _raise(peaks: dict[Phase, Moment], others: dict[Phase, Moment], start: Levels) -> None:
+    """Take over the moments of a later stretch, which begins at `start`, where they are fuller."""
+    for phase, moment in others.items():
+        later = _moved(moment, start)
+        peaks[phase] = _fuller(peaks[phase], later) if phase in peaks else later

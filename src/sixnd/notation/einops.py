@@ -230,10 +230,10 @@ def _check_names(question: _Question) -> None:
     lost = [name for term in question.terms for name in term if name not in question.result]
     if new and (op != "repeat" or ELLIPSIS in new):
         advice = "" if ELLIPSIS in new else "; only op 'repeat', on one operand, makes a new dim, and needs its size"
-        raise PatternError(f"{_shown(new[0])!r} is only on the right of {quoted}{_integer_hint(new[0])}{advice}")
+        raise PatternError(f"{quote(_shown(new[0]))} is only on the right of {quoted}{_integer_hint(new[0])}{advice}")
     if lost and op in ("rearrange", "repeat"):
         raise PatternError(
-            f"{_shown(lost[0])!r} is only on the left of {quoted}{_integer_hint(lost[0])}; {op} keeps every name, "
+            f"{quote(_shown(lost[0]))} is only on the left of {quoted}{_integer_hint(lost[0])}; {op} keeps every name, "
             "op 'reduce' sums over it"
         )
 
@@ -255,7 +255,7 @@ def _checked(question: _Question, sizes: Mapping[str, int], ellipsis: Sequence[i
             raise PatternError(f"a size is given for {quote(name)}, which is not in {quoted}{near_miss(name, named)}")
     for name, size in (*sizes.items(), *question.integers.items(), *((ELLIPSIS, size) for size in ellipsis or ())):
         if not isinstance(size, int) or size < 1:
-            raise PatternError(f"the size of {_shown(name)!r} in {quoted} is not a whole number of at least 1")
+            raise PatternError(f"the size of {quote(_shown(name))} in {quoted} is not a whole number of at least 1")
     size_of(tuple(named), sizes)  # says which name has no size
     known = {**sizes, **question.integers, ELLIPSIS: prod(ellipsis or ())}
     if prod(known[name] for name in names) > MOST_POINTS:

@@ -74,7 +74,10 @@ class Flops(msgspec.Struct, frozen=True):
 
 
 class MemoryPart(msgspec.Struct, frozen=True):
-    """Memory of one device at the fullest moment of the step, by what it is for. The categories sum to the peak."""
+    """Memory of one device at the fullest moment of the step, by what it is for. The categories sum to the peak.
+
+    `maxima` are each category's own; `phase_peaks` the fullest moments of forward, backward, recompute and optimizer.
+    """
 
     parameters_bytes: int
     gradients_bytes: int
@@ -93,6 +96,7 @@ class MemoryPart(msgspec.Struct, frozen=True):
     kv_cache_reserved_bytes: int
     fits: bool
     maxima: dict[Category, int]
+    phase_peaks: dict[str, int]
 
 
 class Bound(msgspec.Struct, frozen=True):

@@ -40,6 +40,7 @@ def memory_part(built: Built, cluster: Cluster) -> MemoryPart:
         kv_cache_reserved_bytes=_reserved_cache(built),
         fits=device <= machine.memory_bytes,
         maxima=memory.maxima,
+        phase_peaks=dict(memory.phase_peaks),
     )
 
 

@@ -24,7 +24,10 @@ _PARTS = ("parameters", "gradients", "master", "optimizer", "activations", "temp
 
 def account_report(account: Account, *, explain: bool = False, every_operation: bool = False) -> Report:
     """Lay an account out; `explain` adds each headline number's formula, `every_operation` all rows."""
-    tables = [_plan_table(account), _flops_table(account), _memory_table(account), _time_table(account)]
+    tables = [_plan_table(account), _flops_table(account), _memory_table(account)]
+    if len(account.memory.phase_peaks) > 1:
+        tables.append(_moments_table(account))
+    tables.append(_time_table(account))
     tables.append(_operations_table(account, every_operation or explain))
     if account.remedies:
         tables.append(_remedies_table(account))
@@ -132,6 +135,20 @@ def _memory_table(account: Account) -> Table:
     return Table(
         "Memory", columns, tuple(rows), tuple(bars) + (0.0,) * (len(rows) - len(bars)), f"peak during {memory.peak_at}"
     )
+
+
+def _moments_table(account: Account) -> Table:
+    """The fullest moment of each phase: memory over time, in as many rows as there are phases."""
+    moments = account.memory.phase_peaks
+    resident = sum(account.ledger.memory().resident.values())
+    rows = [("between steps", "", format_bytes(resident))]
+    for moment, n in moments.items():
+        phase, _, path = moment.partition(" ")
+        rows.append((phase, path, format_bytes(n)))
+    most = max(moments.values())
+    shares = (resident / most, *(n / most for n in moments.values()))
+    columns = (Column("memory over the step"), Column("fullest during"), Column("allocated", "right"))
+    return Table("", columns, tuple(rows), shares)
 
 
 def _time_table(account: Account) -> Table:
