@@ -179,3 +179,5 @@ DISPATCH = Kind("dispatch", backward=Work(vector=1), keeps=("1",), reindexes=Tru
 COMBINE = Kind("combine", Work(vector=2), Work(vector=3), keeps=("0", "1"), reindexes=True)
 # New keys and values written into the cache.
 CACHE = Kind("cache", linear=True)
+# The mean of everything, where backward begins; every element's gradient is the same constant.
+MEAN = Kind("mean", Work(vector=1), Work(vector=1), starts_backward=True)

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from sixnd.errors import UsageError
 from sixnd.ledger import Cost, Ledger, Phase
 from sixnd.machines import Cluster, parse_cluster, with_peak
 from sixnd.machines import peak as peak_rate
@@ -34,7 +33,7 @@ from sixnd.planning.answers import (
     Workload,
 )
 from sixnd.planning.build import DATA_AXIS, Built, build
-from sixnd.planning.choices import Choices, read_choices
+from sixnd.planning.choices import MOST_TOKENS, Choices, read_choices, within
 from sixnd.planning.conventions import attention_width, check_convention, flops_by_convention
 from sixnd.planning.estimate import Estimate, estimate, operations
 from sixnd.planning.experience import experience
@@ -100,8 +99,8 @@ def account(
         global_batch=global_batch,
     )
     convention = check_convention(mfu_convention)
-    if tokens is not None and tokens < 1:
-        raise UsageError(f"--tokens {tokens}: a run has at least one token")
+    if tokens is not None:
+        within("--tokens", tokens, MOST_TOKENS)
     answer = _assemble(architecture, cluster, chosen, convention, tokens, advise)
     held = weights_note(model, architecture, answer.model.params.total) if isinstance(model, str) else None
     return replace(answer, notes=(held, *answer.notes)) if held else answer

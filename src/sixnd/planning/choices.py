@@ -17,6 +17,7 @@ from sixnd.planning.policies import get_optimizer, get_precision
 DEFAULT_CONTEXT = 8192
 LONGEST = 10**9
 LARGEST_BATCH = 10**9
+MOST_TOKENS = 10**18
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -57,6 +58,7 @@ def read_choices(
     check_mesh(mesh, n_devices)
     sharding = _shard(shard, n_devices, work, notes)
     if global_batch is not None:
+        within("--global-batch", global_batch, MOST_TOKENS)
         accumulation = _accumulation(global_batch, batch * context * n_devices, notes)
     if work != "train" and accumulation != 1:
         raise UsageError("--accumulation is for training: prefill and decode have no optimizer step")
@@ -82,15 +84,15 @@ def read_choices(
 
 def one_of(option: str, value: str, allowed: Sequence[str]) -> str:
     """Return the choice; raises `UsageError` that lists the allowed ones."""
-    if value.lower() not in allowed:
-        raise UsageError(f"{option} {value!r} is none of {', '.join(allowed)}{near_miss(value, allowed)}")
+    if str(value).lower() not in allowed:
+        raise UsageError(f"{option} {value!r} is none of {', '.join(allowed)}{near_miss(str(value), allowed)}")
     return value.lower()
 
 
 def within(option: str, value: int, most: int) -> int:
     """Return a size from one to `most`; raises `UsageError` otherwise."""
-    if not 1 <= value <= most:
-        raise UsageError(f"{option} {value}: give a whole number from 1 to {most}")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
+        raise UsageError(f"{option} {value!r}: give a whole number from 1 to {most}")
     return value
 
 
@@ -172,7 +174,7 @@ def read_recompute(text: str, n_layers: int) -> Recompute:
     word = text.lower()
     if word == "sqrt":
         return Recompute("every", max(1, isqrt(n_layers)))
-    if word.startswith("every:") and word[6:].isdigit() and 1 <= int(word[6:]) <= 10**6:
+    if word.startswith("every:") and word[6:].isdecimal() and word.isascii() and 1 <= int(word[6:]) <= 10**6:
         return Recompute("every", int(word[6:]))
     allowed = ("none", "selective", "full", "sqrt", "every:K")
     if word not in allowed[:3]:

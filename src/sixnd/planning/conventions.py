@@ -23,7 +23,9 @@ def check_convention(name: str) -> str:
     for known in CONVENTIONS:
         if name.lower().replace(" ", "") == known.lower():
             return known
-    raise UsageError(f"unknown MFU convention {name!r}{near_miss(name, CONVENTIONS)} Known: {', '.join(CONVENTIONS)}")
+    raise UsageError(
+        f"MFU convention {name!r} is not known: expected one of {', '.join(CONVENTIONS)}{near_miss(name, CONVENTIONS)}"
+    )
 
 
 def attention_width(model: Architecture) -> int:

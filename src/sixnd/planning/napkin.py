@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import isqrt
+from math import ceil, inf, isqrt
 
 from sixnd.errors import UsageError
 from sixnd.machines import Cluster, peak
@@ -62,6 +62,9 @@ def training_time(
     """
     rate = peak(cluster.machine, engine).flop_per_second
     given = {"params": params, "tokens": tokens, "mfu": mfu, "days": days}
+    for name, value in given.items():
+        if value is not None and not 0 < value < inf:
+            raise UsageError(f"--{name} {value}: give a number above zero")
     missing = [name for name, value in given.items() if value is None]
     n = cluster.n_devices
     if not missing and not devices_given:
@@ -70,7 +73,8 @@ def training_time(
         assert mfu
         assert days
         flops = 6.0 * params * tokens
-        n = -(-int(flops) // int(rate * mfu * days * SECONDS_A_DAY)) or 1
+        exact = flops / (rate * mfu * days * SECONDS_A_DAY)
+        n = max(1, ceil(exact * (1 - 1e-12)))  # the last digit of a float is no device
         return TrainingTime("devices", flops, days, days * SECONDS_A_DAY, params, tokens, n, mfu, rate)
     if missing == ["params", "tokens"]:
         assert mfu
@@ -178,17 +182,22 @@ def scaled(like: Architecture, n_layers: int) -> Architecture:
     Kaplan et al. 2020 found loss to depend weakly on shape; keeping the proportions is the plain choice.
     """
     layer = like.layers[-1]
-    old = layer.attention
-    group = old.heads // old.kv_heads
-    kv = max(1, round(old.kv_heads * n_layers / len(like.layers)))
-    width = like.d_model * kv // old.kv_heads
-    attention = replace(old, heads=kv * group, kv_heads=kv)
+    old, ratio = layer.attention, n_layers / len(like.layers)
+    kv, group = old.kv_heads, old.heads // old.kv_heads
+    if kv >= group:  # whichever of the two there are more of, so that steps are small
+        kv = max(1, round(kv * ratio))
+    else:
+        group = max(1, round(group * ratio))
+    heads = kv * group
+    attention = replace(old, heads=heads, kv_heads=kv)
     ff = layer.feed_forward
-    grown = max(1, ff.d_ff * kv // old.kv_heads)
+    grown = max(1, ff.d_ff * heads // old.heads)
     feed_forward = (
-        replace(ff, d_ff=grown, d_shared=ff.d_shared * kv // old.kv_heads)
+        replace(ff, d_ff=grown, d_shared=ff.d_shared * heads // old.heads)
         if isinstance(ff, Experts)
         else replace(ff, d_ff=grown)
     )
     new = replace(layer, attention=attention, feed_forward=feed_forward)
-    return replace(like, name=f"{like.name} scaled", d_model=width, layers=(new,) * n_layers)
+    return replace(
+        like, name=f"{like.name} scaled", d_model=like.d_model * heads // old.heads, layers=(new,) * n_layers
+    )

@@ -141,7 +141,7 @@ def bytes_per_param_text(precision: Precision, optimizer: Optimizer, *, trains: 
 def _row(file: str, name: str, what: str) -> dict[str, Any]:
     table = _table(file)
     if name.lower() not in table:
-        raise UsageError(f"unknown {what} {name!r}{near_miss(name, table)} Known: {', '.join(table)}")
+        raise UsageError(f"{what} {name!r} is not known: expected one of {', '.join(table)}{near_miss(name, table)}")
     return table[name.lower()]
 
 
