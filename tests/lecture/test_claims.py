@@ -15,8 +15,8 @@ from sixnd.machines import Machine, resolve
 from sixnd.notation import kinds
 
 HERE = {
-    "L01", "L02", "L03", "L04", "L09", "L10", "L11", "L12", "L14", "L15", "L16", "L17", "L18", "L19", "L20", "L21", "L23",
-    "L25", "L27", "L28", "L29", "L30", "T2", "T4",
+    "L01", "L02", "L03", "L04", "L09", "L10", "L11", "L12", "L14", "L15", "L16", "L17", "L18", "L19", "L20", "L21",
+    "L23", "L25", "L27", "L28", "L29", "L30", "T2", "T4",
 }  # fmt: skip
 
 
