@@ -162,10 +162,9 @@ def print_toml(runs: list[Run]) -> None:
     for machine, group in sorted(machines.items()):
         ratios = sorted(run.measured_seconds / run.estimated_seconds for run in group)
         sources = ", ".join(sorted({run.source for run in group}))
-        print(f"[{machine}]\nratio = {median(ratios):.2f}\nlow = {ratios[len(ratios) // 10]:.2f}")
-        print(
-            f'high = {ratios[-1 - len(ratios) // 10]:.2f}\nruns = {len(group)}\nsource = "{sources}"\ndate = "{date.today()}"\n'
-        )
+        low, high = ratios[len(ratios) // 10], ratios[-1 - len(ratios) // 10]
+        print(f"[{machine}]\nratio = {median(ratios):.2f}\nlow = {low:.2f}\nhigh = {high:.2f}\nruns = {len(group)}")
+        print(f'source = "{sources}"\ndate = "{date.today()}"\n')
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """Resource accounting for language models: count it, predict it, measure it.
 
-    >>> import sixnd
-    >>> sixnd.account("llama-3-8b", on="8xh100").model.params.total
-    8030261248
+>>> import sixnd
+>>> sixnd.account("llama-3-8b", on="8xh100").model.params.total
+8030261248
 """
 
 from __future__ import annotations

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import msgspec
 
 from sixnd.formats import Format, storage_bytes
 
 Phase = Literal["forward", "backward", "recompute", "optimizer"]
-PHASES: tuple[Phase, ...] = ("forward", "backward", "recompute", "optimizer")
+PHASES: tuple[Phase, ...] = get_args(Phase)
 Role = Literal[
     "parameter",
     "gradient",
@@ -48,16 +48,7 @@ Category = Literal[
     "communication",
     "kv_cache",
 ]
-CATEGORIES: tuple[Category, ...] = (
-    "parameters",
-    "gradients",
-    "optimizer",
-    "master",
-    "activations",
-    "temporaries",
-    "communication",
-    "kv_cache",
-)
+CATEGORIES: tuple[Category, ...] = get_args(Category)
 _CATEGORY_OF: dict[Role, int] = {
     "parameter": 0,
     "gradient": 1,

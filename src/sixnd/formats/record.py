@@ -91,6 +91,7 @@ def format_names() -> tuple[str, ...]:
 def _catalogue() -> Mapping[str, Format]:
     """Every name and alias with its format, read when first asked for (so the readers too are imported here)."""
     import tomllib
+
     text = Path(__file__).with_name("catalogue.toml").read_text(encoding="utf-8")
     formats: dict[str, Format] = {}
     for name, entry in tomllib.loads(text).items():

@@ -168,5 +168,5 @@ def _operation(path: str, kind: str, phase: str, group: list[Price]) -> Operatio
         sum(p.ideal_seconds for p in group),
         longest.bound,
         longest.op.line,
-        longest.op.formula,
+        " + ".join(p.op.formula for p in group if p.op.formula),
     )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
-from sixnd.notation.program import product
+from sixnd.ledger import CATEGORIES
+from sixnd.notation.program import Size, product
 from sixnd.planning.answers import Account
 from sixnd.units import format_bytes, format_count, format_flop_per_second, format_flops, format_percent, format_seconds
+
+MOST_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -43,33 +48,57 @@ def _params(account: Account) -> Explained:
 
 
 def _flops(account: Account) -> list[Explained]:
-    flops, work = account.flops, account.workload
-    rows = []
-    for name in ("forward", "backward"):
-        part = getattr(flops, name)
-        if not part.matrix:
-            continue
-        biggest = sorted((o for o in account.operations if o.phase == name and o.flops), key=lambda o: -o.flops)[:4]
-        texts = " + ".join(f"{o.count} x {o.path.split('.', 1)[-1]} {o.formula}" for o in biggest)
-        rows.append(
-            Explained(
-                f"{name} matrix FLOPs",
-                format_flops(part.matrix),
-                f"{texts} + ...",
-                f"{part.matrix:,}",
-                "2 x every name of each line; attention dense; per device and step",
-            )
-        )
+    flops = account.flops
+    rows = [_phase(account, name) for name in ("forward", "backward") if getattr(flops, name).matrix]
     rows.append(
         Explained(
             "model FLOPs",
             format_flops(flops.model),
             "forward + backward, matrix, without recompute",
             f"{flops.forward.matrix:,} + {flops.backward.matrix:,} = {flops.model:,}",
-            f"what MFU divides (convention exact); {flops.per_token:,} a token of {work.seq} context",
+            f"what MFU divides (convention exact); {flops.per_token:,} a token of {account.workload.seq} context",
         )
     )
     return rows
+
+
+def _phase(account: Account, name: str) -> Explained:
+    """The operations that make up most of a phase, each with its line's product and the sizes in it."""
+    part = getattr(account.flops, name)
+    counted = sorted((o for o in account.operations if o.phase == name and o.flops), key=lambda o: -o.flops)
+    shown, rest = counted[:MOST_SHOWN], sum(o.flops for o in counted[MOST_SHOWN:])
+    formulas = "; ".join(f"{o.path}: {o.formula}" for o in shown)
+    filled = "; ".join(
+        f"{o.path}: {o.count} x ({fill(o.formula, local_sizes(account, o.path))}) = {o.flops:,}" for o in shown
+    )
+    whole = part.matrix + part.vector
+    return Explained(
+        f"{name} FLOPs",
+        format_flops(whole),
+        formulas,
+        f"{filled}; all others {rest:,}; together {whole:,}, of them matrix {part.matrix:,}",
+        "2 x every name of each line that sums one; attention dense; per device and step",
+    )
+
+
+def local_sizes(account: Account, path: str) -> dict[str, Size]:
+    """The sizes that one device walks over in the block of an operation."""
+    part = max((p for p in account.built.parts if path.startswith(p.program.path)), key=lambda p: len(p.program.path))
+    sizes = dict(part.sizes)
+    for name in ("batch", "slot"):
+        if name in sizes:
+            sizes[name] /= Fraction(account.workload.devices)
+    return sizes
+
+
+def fill(formula: str, sizes: Mapping[str, Size]) -> str:
+    """Write sizes for the names of a formula.
+
+    >>> fill("2·batch·seq + 3·seq", {"batch": 4, "seq": 8})
+    '2·4·8 + 3·8'
+    """
+    terms = (term.split("·") for term in formula.split(" + "))
+    return " + ".join("·".join(str(sizes.get(name, name)) for name in names) for names in terms)
 
 
 def _six_n_d(account: Account) -> Explained:
@@ -88,17 +117,7 @@ def _six_n_d(account: Account) -> Explained:
 
 def _memory(account: Account) -> list[Explained]:
     memory, work = account.memory, account.workload
-    parts = (
-        "parameters",
-        "gradients",
-        "optimizer",
-        "master",
-        "activations",
-        "temporaries",
-        "communication",
-        "kv_cache",
-    )
-    held = [(name, getattr(memory, f"{name}_bytes")) for name in parts]
+    held = [(name, getattr(memory, f"{name}_bytes")) for name in CATEGORIES]
     filled = " + ".join(f"{name} {format_bytes(value)}" for name, value in held if value)
     return [
         Explained(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import asdict
 
+from sixnd.ledger import CATEGORIES
 from sixnd.planning.answers import Account, Operation, Project, Published, Room
 from sixnd.planning.experience import ANY
 from sixnd.planning.explain import explained
@@ -19,7 +20,6 @@ from sixnd.units import (
 )
 
 MOST_OPERATIONS = 12
-_PARTS = ("parameters", "gradients", "master", "optimizer", "activations", "temporaries", "communication", "kv_cache")
 
 
 def account_report(account: Account, *, explain: bool = False, every_operation: bool = False) -> Report:
@@ -113,7 +113,7 @@ def _flops_table(account: Account) -> Table:
 
 def _memory_table(account: Account) -> Table:
     memory = account.memory
-    held = [(name, getattr(memory, f"{name}_bytes")) for name in _PARTS]
+    held = [(name, getattr(memory, f"{name}_bytes")) for name in CATEGORIES]
     shown = [(name, value) for name, value in held if value]
     rows = [
         (name.replace("_", " "), format_bytes(value), format_percent(value / memory.peak_bytes))
