@@ -54,7 +54,7 @@ BAD_WORDS = (
     (2, ["account", "gpt2", "--vs", "--colour red"]),
     (3, ["account", "gpt2", "--on", "8xh1000"]),
     (2, ["account", "gpt2", "--on", "0xh100"]),
-    (3, ["account", "gpt2", "--on", "v100"]),
+    (2, ["account", "gpt2", "--on", "v100"]),
     (3, ["account", "gtp2"]),
     (2, ["acount", "gpt2"]),
     (2, ["account", "gpt2", "--bacth", "1"]),

@@ -33,7 +33,7 @@ from sixnd.planning.answers import (
     Workload,
 )
 from sixnd.planning.build import DATA_AXIS, Built, build
-from sixnd.planning.choices import MOST_TOKENS, Choices, read_choices, within
+from sixnd.planning.choices import MOST_TOKENS, Choices, check_engine, read_choices, within
 from sixnd.planning.conventions import attention_width, check_convention, flops_by_convention
 from sixnd.planning.estimate import Estimate, estimate, operations
 from sixnd.planning.experience import experience
@@ -98,6 +98,7 @@ def account(
         kernels=kernels,
         global_batch=global_batch,
     )
+    check_engine(cluster.machine, chosen.plan)
     convention = check_convention(mfu_convention)
     if tokens is not None:
         within("--tokens", tokens, MOST_TOKENS)

@@ -8,11 +8,12 @@ from typing import cast, get_args
 
 import msgspec
 
-from sixnd.errors import UsageError, near_miss
+from sixnd.errors import InputError, UsageError, near_miss
+from sixnd.machines import Machine, peak
 from sixnd.models.architecture import Architecture
 from sixnd.plan import AttentionKernel, Kernels, Mesh, Plan, Recompute, RecomputePolicy, Shard, WorkPhase
 from sixnd.planning.build import DATA_AXIS
-from sixnd.planning.policies import get_optimizer, get_precision
+from sixnd.planning.policies import get_optimizer, get_precision, precision_names
 
 DEFAULT_CONTEXT = 8192
 LONGEST = 10**9
@@ -117,6 +118,29 @@ def _check_policy(phase: WorkPhase, precision: str) -> None:
             f"--precision {precision} stores weights alone, for inference; training needs gradients and a finer copy: "
             "see bf16-master or fp8-training"
         )
+
+
+def check_engine(machine: Machine, plan: Plan) -> None:
+    """Check that the machine multiplies in the policy's format; raises `UsageError` that names policies it could run."""
+    engine = get_precision(plan.precision).engine
+    if runs(machine, engine):
+        return
+    trains = plan.phase == "train"
+    policies = [get_precision(name) for name in precision_names()]
+    able = [p.name for p in policies if runs(machine, p.engine) and not (trains and p.weight_only)]
+    raise UsageError(
+        f"--precision {plan.precision} multiplies in {engine}, which {machine.name} has no engine for; it could run "
+        f"{', '.join(able) or 'none of the policies'}"
+    )
+
+
+def runs(machine: Machine, engine: str) -> bool:
+    """Whether a machine has an engine for a format."""
+    try:
+        peak(machine, engine)
+    except InputError:
+        return False
+    return True
 
 
 def check_mesh(mesh: str | Mapping[str, int] | None, n_devices: int) -> None:

@@ -22,7 +22,7 @@ def uncounted(built: Built) -> tuple[str, ...]:
     if built.plan.phase == "train":
         common += ["gradient clipping", "loss scaling"] if "fp16" in built.plan.precision else ["gradient clipping"]
     else:
-        common += ["sampling", "the engine's scheduler"]
+        common += ["sampling", "the engine's scheduler", "splitting one copy of the model over several devices"]
     if built.sharding.parameters and _has_experts(built):
         common.append("expert parallelism, which splits the experts over devices instead of gathering them all")
     return tuple(common)

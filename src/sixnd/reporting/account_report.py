@@ -52,13 +52,19 @@ def _plan_table(account: Account) -> Table:
         ("on", f"{work.devices} x {work.on}, {format_bytes(memory.capacity_bytes)} each{_shard(account)}"),
         ("step", _step(account)),
         ("precision", f"{work.precision}: {work.bytes_per_param} bytes per parameter"),
-        ("plan", f"optimizer {work.optimizer}, attention {work.attention}, recompute {work.recompute}"),
+        ("plan", _choices(account)),
     ]
     if account.project:
         rows.append(("whole run", _project(account.project)))
     if account.room:
         rows.append(("also fits", _room(account, account.room)))
     return Table("Asked", (Column("what"), Column("value")), tuple(rows))
+
+
+def _choices(account: Account) -> str:
+    work, plan = account.workload, account.plan
+    kernels = f"attention {work.attention}, kernels {plan.kernels}"
+    return f"optimizer {work.optimizer}, {kernels}, recompute {work.recompute}" if work.phase == "train" else kernels
 
 
 def _project(project: Project) -> str:
