@@ -7,13 +7,14 @@ from sixnd.lecture.claim import Claim
 
 ROOMS = (napkin, lines, roofline, training)
 LATER = {
-    "L05-L08, T6": "number formats and what rounding does",
-    "L13, T1, T3": "measuring and calibrating machines",
-    "L22, L24": "training",
-    "L26": "scaling laws",
-    "T5": "accelerators compared over generations",
+    "L05-L08, T6": "formats are stored and counted so far, not yet rounded to; nothing draws their blocks",
+    "L13, T1, T3": "nothing is measured or calibrated yet, so no prediction is held against a clock",
+    "L22, L24": "there is no trainer yet, and gradients are counted and not computed",
+    "L26": "there are no scaling laws yet: they need small training runs",
+    "T5": "accelerators are not yet compared over generations",
+    "of L23, L25, L29": "what bf16 states do to training, checkpointing as measured, and copies from pageable memory",
 }
-"""Rows of the lecture's table that wait for later work, and for which."""
+"""Rows of the lecture's table that wait for later work, and what is missing; then what is missing of rows above."""
 
 
 def claims() -> tuple[Claim, ...]:

@@ -15,12 +15,13 @@ def lecture_report(rows: Sequence[Claim], later: Mapping[str, str]) -> Report:
     good = sum(row.ok for row in rows)
     columns = (Column("id"), Column("claim"), Column("the lecture"), Column("ours"), Column("verdict"))
     table = tuple((row.id, row.claim, row.expected, row.value, "holds" if row.ok else "FAILS") for row in rows)
+    records = tuple(map(asdict, rows))
     return Report(
         "The lecture's claims",
         f"{good} of {len(rows)} claims hold.",
         good == len(rows),
-        (Table("claims", columns, table, records=tuple(map(asdict, rows))),),
+        (Table("claims", columns, table, records=records),),
         ("each row calls the functions that the other commands call; none is stored",),
         tuple(f"{ids}: {why}" for ids, why in later.items()),
-        {"schema": "sixnd.lecture/1", "rows": [asdict(row) for row in rows]},
+        {"schema": "sixnd.lecture/1", "rows": list(records)},
     )
