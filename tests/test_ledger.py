@@ -75,6 +75,18 @@ def test_memory_of_repetitions_is_that_of_the_walk(ledger):
     base = memory.resident.values()
     assert list(memory.maxima.values()) == [max(pair) for pair in zip(maxima, base, strict=True)]
     assert sum(memory.by_category.values()) == memory.peak_bytes
+    assert dict(memory.phase_peaks) == phase_peaks(ledger)
+
+
+def phase_peaks(ledger):
+    """The fullest moment of each phase, the first of equals."""
+    found = {}
+    for phase in PHASES:
+        samples = [sample for sample in ledger.timeline() if sample.phase == phase]
+        if samples:
+            fullest = max(samples, key=lambda sample: sum(sample.levels))
+            found[f"{phase} {fullest.path}"] = sum(fullest.levels)
+    return found
 
 
 @SOME
@@ -127,11 +139,15 @@ def test_costs_add_and_scale_as_numbers_do(a, b, c, m, n):
     assert (a + b).moved_bytes == a.moved_bytes + b.moved_bytes
 
 
-@pytest.mark.parametrize("block_in_the_middle", [Block("empty", ())], ids=["empty block"])
-def test_a_block_without_ops_changes_nothing(block_in_the_middle):
+def test_a_block_without_ops_changes_nothing():
+    held = (TensorSpec("w", (), 3, BYTE, "parameter"),)
     op = Op("k", "a", "forward", allocates=(TensorSpec("t", (), 5, BYTE, "activation"),))
-    block = Block("block", (op,))
-    assert Ledger((block, block_in_the_middle)).memory() == Ledger((block,)).memory()
+    block, empty = Block("block", (op,)), Block("empty", ())
+    plain = Ledger((block,), held).memory()
+    for body in ((block, empty), (empty, block), (block, Repeat((empty,), 3)), (empty, empty, block, empty)):
+        assert Ledger(body, held).memory() == plain
+    for body in ((), (empty,), (Repeat((empty, empty), 5),)):
+        assert Ledger(body, held).memory().peak_bytes == 3
 
 
 def test_a_block_shared_by_two_places_is_counted_at_both():

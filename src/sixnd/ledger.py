@@ -287,7 +287,7 @@ class Ledger:
         profile = _chained([node.profile for node in self.body])
         moments = [profile.peaks[phase] for phase in PHASES if phase in profile.peaks]
         top = profile.peak
-        levels = _plus(base, top.levels)
+        levels = _plus(base, top.levels) if moments else base
         return Memory(
             sum(levels),
             f"{top.phase} {top.path}",

@@ -273,6 +273,28 @@ def test_traffic_is_that_of_the_zero_paper(shard, gradients, parameters, accumul
         assert moved == {}
 
 
+@pytest.mark.parametrize("shard, parts", [("ddp", 1), ("zero1", 8), ("zero2", 8), ("zero3", 8)])
+def test_each_device_updates_its_part(shard, parts):
+    """Master copy and two states are read and written, the gradient is read, the parameter written: 12 + 12 + 2 + 2."""
+    result = account("llama-2-7b", on="8xh100", shard=shard, seq=128)
+    (update,) = [op for op, _ in result.ledger.counted if op.kind == "optimizer"]
+    psi = result.model.params.total
+    assert update.cost.read_bytes == pytest.approx((12 + 2) * psi / parts, rel=1e-6)
+    assert update.cost.written_bytes == pytest.approx((12 + 2) * psi / parts, rel=1e-6)
+    assert update.cost.vector_flops == pytest.approx(14 * psi / parts, rel=1e-6)
+
+
+def test_communication_hides_behind_computation_where_there_is_enough_of_it():
+    """Gathers and reductions overlap with the rest; what is longer than that is exposed and nothing else is."""
+    long, short = (
+        account("llama-3-8b", on="64xh100", seq=seq, batch=batch).time for seq, batch in ((8192, 1), (64, 1))
+    )
+    assert long.communication_seconds > 0
+    assert long.exposed_communication_seconds == 0 == long.bound.communication
+    assert 0 < short.exposed_communication_seconds < short.communication_seconds
+    assert short.bound.communication == pytest.approx(short.exposed_communication_seconds / short.seconds)
+
+
 @pytest.mark.parametrize("name", ["gpt2", "gemma-2b", "llama-3.2-1b"])
 def test_a_tied_table_is_reduced_once(name):
     for shard, move in (("ddp", "all_reduce"), ("zero1", "reduce_scatter")):

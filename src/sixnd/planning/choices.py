@@ -121,7 +121,7 @@ def _check_policy(phase: WorkPhase, precision: str) -> None:
 
 
 def check_engine(machine: Machine, plan: Plan) -> None:
-    """Check that the machine multiplies in the policy's format; raises `UsageError` with the policies that it could run."""
+    """Check that the machine multiplies in the policy's format; raises `UsageError` naming policies it could run."""
     engine = get_precision(plan.precision).engine
     if runs(machine, engine):
         return
