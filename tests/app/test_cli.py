@@ -44,6 +44,11 @@ BAD_WORDS = (
     (2, ["account", "gpt2", "--seq", "-1"]),
     (2, ["account", "gpt2", "--seq", "4096"]),
     (2, ["account", "gpt2", "--phase", "dream"]),
+    (2, ["account", "gpt2", "--batch", "1.5"]),
+    (2, ["account", "gpt2", "--seq", "8k"]),
+    (2, ["account", "gpt2", "--json", "--csv"]),
+    (3, ["account", ""]),
+    (2, ["roofline", "--on", ","]),
     (2, ["account", "gpt2", "--optimizer", "adamz"]),
     (2, ["account", "gpt2", "--precision", "int4"]),
     (2, ["account", "gpt2", "--recompute", "every:0"]),
@@ -243,3 +248,21 @@ WORDS = st.lists(
 @given(words=WORDS)
 def test_no_words_make_a_traceback(words: list[str]) -> None:
     assert main(["account", "gpt2", *words, "--json"]) in (0, 1, 2, 3)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
+    program = "import sys; from sixnd.app.cli import main; sys.exit(main(['account', 'gpt2']))"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert "cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from time import process_time
 from types import ModuleType
 from typing import Any
 
@@ -58,13 +57,6 @@ def test_every_claim_says_something() -> None:
         assert "\n" not in row.claim + row.expected + row.value
 
 
-def test_the_claims_are_quick() -> None:
-    claims()
-    start = process_time()
-    claims()
-    assert process_time() - start < 1.5
-
-
 # -------------------------------------------------------------------------------------------------- each can fail
 
 
@@ -111,8 +103,8 @@ def slow_link(answer: Account) -> Account:
     return replaced(answer, cluster=replace(answer.cluster, machine=worse(answer.cluster.machine)))
 
 
-def always_trains(model: str, **options: Any) -> Account:
-    """Training with low-bit weights, which is refused."""
+def trains_with_anything(model: str, **options: Any) -> Account:
+    """No precision is refused for training."""
     return ACCOUNT(model, **{**options, "phase": "decode"})
 
 
@@ -142,7 +134,7 @@ def no_recompute(model: Any, plan: Plan) -> Any:
     return BUILD(model, replace(plan, recompute=checkpointing.Recompute()))
 
 
-def selective(model: Any, plan: Plan) -> Any:
+def no_segments(model: Any, plan: Plan) -> Any:
     """Every block by itself, whatever segments are asked for."""
     asked = plan.recompute.policy
     return BUILD(model, plan if asked == "none" else replace(plan, recompute=checkpointing.Recompute("full")))
@@ -197,12 +189,12 @@ BROKEN: list[tuple[str, ModuleType, str, dict[str, Any]]] = [
     ("L25", checkpointing, "ReLU keeps its input", {"mlp_step": careless}),
     ("L25", checkpointing, "nothing is recomputed", {"mlp_step": never_again}),
     ("L25", checkpointing, "no block is recomputed", {"build": no_recompute}),
-    ("L25", checkpointing, "no segments", {"build": selective}),
+    ("L25", checkpointing, "no segments", {"build": no_segments}),
     ("L27", napkin, *WORSE),
     ("L28", training, "a tensor lost", {"read_weights": one_missing}),
     ("L29", roofline, "a slow link", {"account": account_changed(slow_link)}),
     ("L30", roofline, "one precision", {"account": account_changed(same, precision="bf16")}),
-    ("L30", roofline, "not refused", {"account": always_trains}),
+    ("L30", roofline, "not refused", {"account": trains_with_anything}),
     ("T2", napkin, *WORSE),
     ("T2", napkin, "activations are free", {"largest_model": no_activations}),
     ("T4", lines, "a ReLU that multiplies", {"RELU": replaced(kinds.RELU, forward=Work(vector=1))}),
@@ -224,17 +216,22 @@ def test_every_row_can_fail() -> None:
     assert {id for id, *_ in BROKEN} == set(HERE)
 
 
-PARTS = [checkpointing.pre_activations, checkpointing.nothing_kept, checkpointing.square_root]
+PARTS = [
+    checkpointing.pre_activations,
+    checkpointing.nothing_kept,
+    checkpointing.square_root,
+    checkpointing.transformer_blocks,
+]
 
 
-@pytest.mark.parametrize("part", [*PARTS, checkpointing.transformer_blocks], ids=lambda part: part.__name__)
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part.__name__)
 def test_each_part_of_checkpointing_can_fail(monkeypatch: pytest.MonkeyPatch, part: Callable[[], Any]) -> None:
     assert part().ok
 
-    def other(depth: int, *args: Any) -> Any:
-        """No square root of depth comes out where depth is not what was asked for."""
-        return MLP(max(1, depth // 2), *args[:-1], kinds.RELU)
+    def other(depth: int, width: int, batch: int, formats: Any, recompute: Any, activation: Any) -> Any:
+        """Half the depth that was asked for, and a ReLU whatever was asked for."""
+        return MLP(max(1, depth // 2), width, batch, formats, recompute, kinds.RELU)
 
     monkeypatch.setattr(checkpointing, "mlp_step", other)
-    monkeypatch.setattr(checkpointing, "build", selective)
+    monkeypatch.setattr(checkpointing, "build", no_segments)
     assert not part().ok

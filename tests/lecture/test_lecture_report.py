@@ -16,7 +16,7 @@ def test_all_hold() -> None:
     rows = claims()
     report = lecture_report(rows, LATER)
     assert report.verdict == f"{len(rows)} of {len(rows)} claims hold."
-    assert report.good
+    assert report.ok
     assert report.data == {"schema": "sixnd.lecture/1", "rows": [asdict(row) for row in rows]}
     assert [column.heading for column in report.tables[0].columns] == ["id", "claim", "the lecture", "ours", "verdict"]
     assert len(report.tables[0].rows) == len(rows)
@@ -26,7 +26,7 @@ def test_all_hold() -> None:
 def test_one_fails() -> None:
     report = lecture_report((GOOD, BAD), {})
     assert report.verdict == "1 of 2 claims hold."
-    assert not report.good
+    assert not report.ok
     assert report.tables[0].rows[1] == ("L03", "a tensor", "128 bytes", "127 bytes", "FAILS")
     assert report.data["rows"][1]["ok"] is False
     assert report.uncounted == ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from sixnd.app.output import TABLES, Output, emit, json_text
+from sixnd.app.output import TABLES, Output, check_form, emit, json_text
 from sixnd.app.plan_options import ONE_STEP, PlanOptions, keywords
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ def account(
     """
     from sixnd.planning.account import account as work_out
 
+    check_form(output)
     options = keywords(plan)
     answer = work_out(model, **options)
     if vs is not None:

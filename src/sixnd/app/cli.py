@@ -35,6 +35,8 @@ EXAMPLES = (
     'sixnd einops "batch seq d, d k -> batch seq k" batch=8 seq=1024 d=4096 k=4096',
 )
 EXIT_USAGE = 2
+EXIT_UNREADABLE = 3
+EXIT_FAULT = 70
 
 
 def front_page() -> str:
@@ -86,6 +88,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except KeyboardInterrupt:
         return 130
+    except OSError as error:  # a full disk behind stdout; files that are read and written refuse by name
+        return _refuse(f"the output cannot be written: {error.strerror or error}", EXIT_UNREADABLE)
+    except Exception as error:
+        if os.environ.get("SIXND_TRACE"):
+            raise
+        return _refuse(f"a fault of sixnd's own, {error!r}: please report it, with SIXND_TRACE=1 set", EXIT_FAULT)
     return status if isinstance(status, int) else 0
 
 

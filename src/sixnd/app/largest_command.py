@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated
 
 from sixnd.app.output import TABLES, Output, emit
+from sixnd.app.plan_options import WHOLE
 
 
 def largest(
@@ -12,8 +14,8 @@ def largest(
     on: str = "h100",
     optimizer: str = "adamw",
     precision: str = "bf16-master",
-    batch: int = 1,
-    seq: int | None = None,
+    batch: Annotated[int, WHOLE] = 1,
+    seq: Annotated[int | None, WHOLE] = None,
     recompute: str = "none",
     layers_like: str = "llama-3-8b",
     output: Output = TABLES,

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from sixnd.errors import UsageError
+
 if TYPE_CHECKING:
     from sixnd.reporting.report import Report
 
@@ -30,8 +32,16 @@ TABLES = Output()
 """The default: tables for people."""
 
 
+def check_form(output: Output) -> None:
+    """Raise `UsageError` where more than one form is asked for: one of them would be missing in silence."""
+    asked = [f"--{name}" for name in ("json", "md", "csv") if getattr(output, name)]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} are one too many: choose one form")
+
+
 def emit(report: Report, output: Output) -> None:
     """Print a report in the form asked for, and write the page if one was."""
+    check_form(output)
     if output.html is not None:
         from sixnd.reporting import html
         from sixnd.reporting.files import write_text

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from sixnd.units import parse_count, parse_flop_per_second
+
+LONGEST_NUMBER = 40
+
+
+def whole(hint: Any, tokens: Sequence[Token]) -> int:
+    """Read a whole number as it stands; raises `ValueError` for 1.5, which must not become 1, and for 8k."""
+    text = tokens[0].value
+    if not re.fullmatch(r"[+-]?[0-9](_?[0-9])*", text) or len(text) > LONGEST_NUMBER:
+        raise ValueError(f"{text[:LONGEST_NUMBER]!r} is no whole number")
+    return int(text)
+
+
+WHOLE = Parameter(converter=whole)
 
 
 @Parameter(name="*")
@@ -16,9 +31,11 @@ class PlanOptions:
     """How a step is done, and where."""
 
     on: Annotated[str, Parameter(help="The devices: h100, 8xh100, 1024xb200.")] = "h100"
-    batch: Annotated[int, Parameter(help="Sequences in the micro-batch of one device.")] = 1
+    batch: Annotated[int, WHOLE, Parameter(help="Sequences in the micro-batch of one device.")] = 1
     seq: Annotated[
-        int | None, Parameter(help="Tokens of a sequence; in decode, the context. Default: the model's, up to 8192.")
+        int | None,
+        WHOLE,
+        Parameter(help="Tokens of a sequence; in decode, the context. Default: the model's, up to 8192."),
     ] = None
     phase: Annotated[str, Parameter(help="train, prefill or decode.")] = "train"
     precision: Annotated[
@@ -34,7 +51,7 @@ class PlanOptions:
     kernels: Annotated[
         str, Parameter(help="fused (a norm or a gated activation is one kernel) or eager (uncompiled PyTorch).")
     ] = "fused"
-    accumulation: Annotated[int, Parameter(help="Micro-batches for each optimizer step.")] = 1
+    accumulation: Annotated[int, WHOLE, Parameter(help="Micro-batches for each optimizer step.")] = 1
     shard: Annotated[
         str | None, Parameter(help="none, ddp, zero1, zero2, zero3. Default: zero3 on several devices.")
     ] = None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated
 
 from sixnd.app.output import TABLES, Output, emit
+from sixnd.app.plan_options import WHOLE
+from sixnd.errors import UsageError
 
 
 def roofline(
@@ -12,8 +15,8 @@ def roofline(
     /,
     *,
     on: str = "h100",
-    batch: int = 1,
-    seq: int | None = None,
+    batch: Annotated[int, WHOLE] = 1,
+    seq: Annotated[int | None, WHOLE] = None,
     phase: str = "train",
     precision: str = "bf16-master",
     attention: str = "flash",
@@ -46,6 +49,8 @@ def roofline(
     from sixnd.reporting.roofline_report import lecture_operations, model_operations, roofline_report
 
     names = [name for name in on.split(",") if name.strip()]
+    if not names:
+        raise UsageError(f"--on {on!r} names no machine: write names with commas, as in h100,b200")
     machines = tuple(resolve(name.strip()) for name in names)
     if model is None:
         operations = lecture_operations(machines[0])

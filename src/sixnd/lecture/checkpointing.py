@@ -16,7 +16,7 @@ from math import isqrt, sqrt
 import msgspec
 
 from sixnd.lecture.claim import Claim, near
-from sixnd.ledger import Ledger
+from sixnd.ledger import Cost, Ledger, Phase
 from sixnd.models.config import read_config
 from sixnd.models.mlp import mlp_step
 from sixnd.notation.kinds import GELU, RELU, Kind
@@ -61,8 +61,8 @@ def pre_activations() -> Part:
 
 def nothing_kept() -> Part:
     """Before the backward of each layer, the network up to it runs forward again: `depth` ever shorter networks."""
-    again = sum(_forward_flops(_mlp(depth=depth)) for depth in range(1, DEPTH + 1))
-    layers = again // _forward_flops(_mlp(depth=1))
+    again = sum(_matrix_flops(_mlp(depth=depth), "forward") for depth in range(1, DEPTH + 1))
+    layers = again // _matrix_flops(_mlp(depth=1), "forward")
     return Part(f"nothing kept: {layers:,} layers again", near(layers, DEPTH**2 / 2, 0.02))
 
 
@@ -71,7 +71,7 @@ def square_root() -> Part:
     side = isqrt(DEPTH)
     ledgers = {every: _mlp(Recompute("every", every)) for every in range(1, DEPTH + 1)}
     peaks = {every: _kept(ledger) for every, ledger in ledgers.items()}
-    again = ledgers[side].totals(lambda op: op.phase)["recompute"].matrix_flops / _forward_flops(ledgers[side])
+    again = _matrix_flops(ledgers[side], "recompute") / _matrix_flops(ledgers[side], "forward")
     at_ends = min(peaks[1], peaks[DEPTH])
     ok = peaks[side] == min(peaks.values()) and near(peaks[side], 2 * sqrt(DEPTH), 0.05) and near(again, 1)
     value = (
@@ -107,8 +107,8 @@ def _kept(ledger: Ledger) -> float:
     return ledger.memory().maxima["activations"] / (4 * BATCH * WIDTH)
 
 
-def _forward_flops(ledger: Ledger) -> int:
-    return ledger.totals(lambda op: op.phase)["forward"].matrix_flops
+def _matrix_flops(ledger: Ledger, phase: Phase) -> int:
+    return ledger.totals(lambda op: op.phase).get(phase, Cost()).matrix_flops
 
 
 def _deep_peak(n_layers: int, every: int | None) -> float:

@@ -35,15 +35,15 @@ def bundled_path(path_or_name: str) -> Path | None:
     """
     if path_or_name in bundled_names():
         return FOLDER / f"{path_or_name}.json"
+    if not path_or_name.strip():
+        raise ConfigError("no model is named: give a name, a config.json, or a folder that holds one")
     if _is_path(path_or_name):
         return None
     name = normalise(path_or_name)
     if name in bundled_names():
         return FOLDER / f"{name}.json"
-    raise ConfigError(
-        f"no bundled model, file or folder is called {path_or_name[:200]!r}{near_miss(name, bundled_names())}"
-        f" The bundled models are {', '.join(bundled_names())}"
-    )
+    close = near_miss(name, bundled_names()) or "; `sixnd models` lists the names that are known"
+    raise ConfigError(f"no bundled model, file or folder is called {path_or_name[:200]!r}{close}")
 
 
 def normalise(name: str) -> str:
