@@ -38,7 +38,7 @@ REFUSED = [
     ({"mesh": "dp=x"}, "--mesh 'dp=x' is not understood"),
     ({"mesh": "dp=2"}, "--mesh dp=2 has 2 devices, and --on names 1"),
     ({"mesh": "dp=1,tp=2"}, "only the data axis (dp) is accounted for so far, not tp"),
-    ({"mfu_convention": "6NN"}, "expected one of exact, 6N, 6N+12LHT"),
+    ({"mfu_convention": "6NN"}, "expected one of exact, exact-causal, 6N, 6N+12LHT"),
     ({"tokens": 0}, "--tokens 0: give a whole number from 1"),
     ({"tokens": 1e12}, "--tokens 1000000000000.0"),
     ({"global_batch": 0}, "--global-batch 0"),

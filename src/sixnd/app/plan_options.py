@@ -64,9 +64,9 @@ class PlanOptions:
         str | None, Parameter(help="Tokens for each optimizer step over all devices (4M); sets the accumulation.")
     ] = None
     tokens: Annotated[str | None, Parameter(help="Tokens of the whole run (15T): adds days and device-hours.")] = None
-    mfu_convention: Annotated[str, Parameter(help="What MFU divides: exact, 6N, 6N+12LHT, 6Nmm+12LHT, 6Nmm+6LHT.")] = (
-        "exact"
-    )
+    mfu_convention: Annotated[
+        str, Parameter(help="What MFU divides: exact, exact-causal, 6N, 6N+12LHT, 6Nmm+12LHT, 6Nmm+6LHT.")
+    ] = "exact"
     peak: Annotated[str | None, Parameter(help="Another peak for the device, such as 800TFLOP/s.")] = None
 
 

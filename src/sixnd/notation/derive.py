@@ -219,7 +219,7 @@ class Derivation:
         if s.kind.indexed is not None:
             read += self._rows_bytes(s, reads, splits) - reads[s.kind.indexed].n_bytes
         if s.share is not None:
-            read += int(reads[1].n_bytes * s.share(self.sizes)) - reads[1].n_bytes
+            read += int(reads[1].n_bytes * s.share(self._sizes(splits))) - reads[1].n_bytes
         written = 0 if s.kind.in_place else sum(spec.n_bytes for spec in writes)
         return Draft(
             s.kind.name,

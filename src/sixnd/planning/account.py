@@ -124,7 +124,7 @@ def _assemble(
         time=time,
         operations=operations(estimated.prices),
         uncounted=notes.uncounted(built),
-        notes=(*chosen.notes, *notes.assumed(built, cluster, estimated)),
+        notes=(*notes.above_peak(time), *chosen.notes, *notes.assumed(built, cluster, estimated)),
         verdict="",
         remedies=find_remedies(model, plan, cluster) if advise and not memory.fits else (),
         room=find_room(model, plan, cluster) if advise and memory.fits else None,
@@ -191,12 +191,13 @@ def flops_part(built: Built) -> Flops:
     sums: defaultdict[Phase, Cost] = defaultdict(Cost, built.ledger.totals(lambda op: op.phase))
     tokens, params = tokens_per_step(built.plan), params_of(built)
     model = sums["forward"].matrix_flops + sums["backward"].matrix_flops
+    causal = sums["forward"].masked_matrix_flops + sums["backward"].masked_matrix_flops
     n_matmul = params.active - (0 if built.model.tied else params.embedding)
     per_token = flops_by_convention(
-        params.active, n_matmul, attention_width(built.model), built.plan.seq, tokens, model
+        params.active, n_matmul, attention_width(built.model), built.plan.seq, tokens, model, causal
     )
     if built.plan.phase != "train":  # a forward pass alone is a third of it
-        per_token = {name: value if name == "exact" else value // 3 for name, value in per_token.items()}
+        per_token = {name: value if name.startswith("exact") else value // 3 for name, value in per_token.items()}
     passes = 6 if built.plan.phase == "train" else 2
     total = sum(cost.flops for cost in sums.values())
     return Flops(

@@ -89,7 +89,9 @@ def build(model: Architecture, plan: Plan, n_devices: int = 1) -> Built:
     """Write the model's lines for a plan and place them on `n_devices`; serving, each device has its own copy."""
     n_devices = n_devices if plan.phase == "train" else 1
     precision, optimizer = get_precision(plan.precision), get_optimizer(plan.optimizer)
-    programs = _programs(model, Workload(precision.numerics(fused=plan.kernels == "fused"), plan.phase, plan.attention))
+    gathered = plan.shard == "zero3" and n_devices > 1
+    numerics = precision.numerics(fused=plan.kernels == "fused", gathered=gathered)
+    programs = _programs(model, Workload(numerics, plan.phase, plan.attention))
     base = base_sizes(model, plan.micro_batch * n_devices, plan.seq, plan.phase)
     parts = tuple(
         Part(program, base if layer is None else layer_sizes(layer, base, plan.phase), count)
@@ -192,14 +194,19 @@ def _micro_steps(built: Built) -> tuple[Node, ...]:
 
 
 def _stored(built: Built, axes: tuple[str, ...]) -> list[tuple[Part, Format, int]]:
-    """What one device stores of each part's parameters, by format, split flat over some axes."""
+    """What one device stores of each part's parameters, by format, split flat over some axes.
+
+    Parameters that are gathered narrowed (autocast under ZeRO-3) are stored in the policy's own format.
+    """
     parts = built.sharding.mesh.size(axes)
     found: list[tuple[Part, Format, int]] = []
     for part in built.parts:
         sums: dict[Format, int] = {}
         for p in part.program.parameters:
             sums[p.format] = sums.get(p.format, 0) + product(p.dims, part.sizes)
-        found.extend((part, held, -(-n // parts) * part.count) for held, n in sums.items())
+        for held, n in sums.items():
+            narrowed = held == built.precision.compute and not built.precision.weight_only
+            found.append((part, built.precision.parameter if narrowed else held, -(-n // parts) * part.count))
     return found
 
 

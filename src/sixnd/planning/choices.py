@@ -155,6 +155,8 @@ def check_mesh(mesh: str | Mapping[str, int] | None, n_devices: int) -> None:
         )
     except ValueError:
         raise UsageError(f"--mesh {mesh!r} is not understood: write axes and sizes, as in dp=8") from None
+    if not isinstance(mesh, Mapping) and len(pairs) < len(mesh.split(",")):
+        raise UsageError(f"--mesh {mesh!r} names an axis twice")
     others = [name for name, size in pairs.items() if name != DATA_AXIS and size != 1]
     if others:
         raise UsageError(

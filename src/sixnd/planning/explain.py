@@ -87,7 +87,7 @@ def local_sizes(account: Account, path: str) -> dict[str, Size]:
     sizes = dict(part.sizes)
     for name in ("batch", "slot"):
         if name in sizes:
-            sizes[name] /= Fraction(account.workload.devices)
+            sizes[name] /= Fraction(account.built.sharding.mesh.size(tuple(account.built.sharding.mesh.axes)))
     return sizes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sixnd.machines import Cluster, engine_rates
 from sixnd.models.architecture import Experts
 from sixnd.plan import Plan
+from sixnd.planning.answers import TimePart
 from sixnd.planning.build import Built
 from sixnd.planning.estimate import Estimate, links_recorded
 from sixnd.planning.memory import CONTEXT_BYTES, FRAGMENTATION
@@ -14,6 +15,16 @@ from sixnd.units import format_bytes, format_percent, format_seconds
 def assumed(built: Built, cluster: Cluster, estimated: Estimate) -> tuple[str, ...]:
     """The assumptions that shaped this answer."""
     return (*built.model.notes, *_work(built), *_memory(built), *_time(built, cluster, estimated))
+
+
+def above_peak(time: TimePart) -> tuple[str, ...]:
+    """An MFU above one is no feat: its numerator counts work that the kernels skip."""
+    if max(time.mfu, time.ideal_mfu) <= 1:
+        return ()
+    return (
+        f"MFU above 100 %: the convention {time.mfu_convention} counts masked query x key pairs, which flash attention "
+        "skips; --mfu-convention exact-causal does not",
+    )
 
 
 def uncounted(built: Built) -> tuple[str, ...]:
@@ -48,6 +59,10 @@ def _work(built: Built) -> list[str]:
         )
     if _has_experts(built):
         said.append("experts are balanced: every one gets the same number of tokens")
+    if plan.recompute.policy in ("full", "every"):
+        said.append(
+            "recompute runs whole blocks again; torch's checkpoint stops early and skips the last matmul of each"
+        )
     if plan.recompute.policy == "selective" and plan.attention == "flash":
         said.append(
             "selective recompute saves next to nothing under flash attention: no scores are kept in the first place"

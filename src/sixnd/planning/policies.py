@@ -29,10 +29,11 @@ class Precision(msgspec.Struct, frozen=True):
     weight_only: bool
     source: str
 
-    def numerics(self, *, fused: bool = True) -> Numerics:
+    def numerics(self, *, fused: bool = True, gathered: bool = False) -> Numerics:
         """The formats that a program's lines are written in."""
         gradient = self.gradient or self.compute
-        return Numerics(self.parameter, self.compute, self.matmul, gradient, self.weight_only, fused, self.engine)
+        parameter = self.compute if gathered and self.matmul == self.compute else self.parameter
+        return Numerics(parameter, self.compute, self.matmul, gradient, self.weight_only, fused, self.engine)
 
 
 class Update(msgspec.Struct, frozen=True):
