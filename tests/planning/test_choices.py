@@ -50,7 +50,7 @@ REFUSED = [
     ({"phase": "decode", "accumulation": 2}, "--accumulation is for training"),
     ({"phase": "prefill", "shard": "zero3"}, "--shard is for training"),
     ({"phase": "prefill", "global_batch": 10**6}, "--accumulation is for training"),
-    ({"on": "v100"}, "v100-sxm2-32gb has no engine for; it could run fp32, tf32, fp16-master"),
+    ({"on": "v100"}, "v100-sxm2-32gb has no engine for; it could run fp32, fp16-master"),
     ({"on": "a100", "precision": "fp8-training"}, "multiplies in e4m3, which a100-sxm-80gb has no engine for"),
 ]
 

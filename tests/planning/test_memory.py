@@ -145,3 +145,10 @@ def test_a_cache_is_as_large_as_the_paper_says():
     assert latent.memory.kv_cache_bytes == 60 * 576 * 2 * 1000
     grouped = account("llama-3-8b", phase="decode", seq=1000, batch=3, advise=False)
     assert grouped.memory.kv_cache_bytes == 32 * 2 * 8 * 128 * 2 * 1000 * 3
+
+
+@pytest.mark.parametrize("precision", ["fp8-training", "amp-bf16"])
+def test_narrowed_copies_of_gathered_weights_are_let_go(precision):
+    """Under ZeRO-3 no device may be left with a narrow copy of the whole model."""
+    answer = account("llama-3-8b", on="8xh100", seq=128, precision=precision, advise=False)
+    assert answer.memory.maxima["temporaries"] < answer.model.params.total // 8

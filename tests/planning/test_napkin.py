@@ -100,7 +100,16 @@ def test_the_largest_model_uses_the_memory_and_fits(like):
     assert result.model.params.total == answer.params_with_activations
     assert result.memory.fits
     assert not account(scaled(load_architecture(like), n_layers + 1), on="8xh100", seq=1024, advise=False).memory.fits
-    assert answer.params_with_activations > 0.75 * answer.params_usable
+    # Gemma's head is gathered whole, and its logits kept in float32, for 256,000 words: that takes more of the memory.
+    assert answer.params_with_activations > (0.70 if like == "gemma-2-9b" else 0.75) * answer.params_usable
+
+
+@pytest.mark.parametrize("like", LIKE)
+def test_a_scaled_model_is_scaled_throughout(like):
+    model = load_architecture(like)
+    half = scaled(model, len(model.layers) // 2)
+    assert half.d_embedding in (0, half.d_model)
+    assert half.d_model < model.d_model
 
 
 @settings(max_examples=40, deadline=None)

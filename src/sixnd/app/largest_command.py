@@ -41,7 +41,7 @@ def largest(
     """
     from sixnd.machines import parse_cluster
     from sixnd.models.config import load_architecture
-    from sixnd.planning.choices import read_choices
+    from sixnd.planning.choices import check_engine, read_choices
     from sixnd.planning.napkin import largest_model
     from sixnd.reporting.napkin_report import largest_report
 
@@ -62,5 +62,6 @@ def largest(
         foreach=False,
         global_batch=None,
     )
+    check_engine(cluster.machine, chosen.plan)
     emit(largest_report(largest_model(cluster, like, replace(chosen.plan)), cluster, chosen.plan, chosen.notes), output)
     return 0

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter, Token
 
+from sixnd.errors import UsageError
 from sixnd.units import parse_count, parse_flop_per_second
 
 LONGEST_NUMBER = 40
+LEAST_PEAK = 1e9
 
 
 def whole(hint: Any, tokens: Sequence[Token]) -> int:
@@ -82,4 +84,6 @@ def keywords(options: PlanOptions) -> dict[str, Any]:
             words[name] = parse_count(words[name], minimum=1, what=f"--{name.replace('_', '-')}")
     if words["peak"] is not None:
         words["peak"] = parse_flop_per_second(words["peak"])
+        if words["peak"] < LEAST_PEAK:
+            raise UsageError(f"--peak {options.peak}: no device is that slow; write the unit, as in 800TFLOP/s")
     return words

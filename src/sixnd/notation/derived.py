@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from sixnd.ledger import Block, Collective, Cost, Phase, TensorSpec
-from sixnd.notation.derive import Derivation, Draft
+from sixnd.notation.derive import Derivation, Draft, again
+from sixnd.notation.kinds import CAST
 from sixnd.notation.liveness import finish, read_before_made
 from sixnd.notation.program import Program, Sizes, Tensor
 from sixnd.notation.shard import CollectiveName, Sharding, collective, wire_bytes
@@ -52,7 +53,16 @@ class Derived:
         gathered = {spec.name for spec in self.derivation.gathers}
         given = f"{self.exit_name}.grad"
         needed = read_before_made(self.derivation.backward)
-        return {name: spec for name, spec in needed.items() if name not in gathered and name != given}
+        again = {spec.name for draft in self.recasts for spec in draft.writes}
+        made_again = gathered | again | {given}
+        return {name: spec for name, spec in needed.items() if name not in made_again}
+
+    @cached_property
+    def recasts(self) -> list[Draft]:
+        """Casts of gathered parameters: their copies are let go with what they are copies of, and made again."""
+        gathered = {spec.name for spec in self.derivation.gathers}
+        casts = (draft for draft in self.derivation.forward if draft.kind == CAST.name)
+        return [draft for draft in casts if all(spec.name in gathered for spec in draft.reads)]
 
     @cached_property
     def entry(self) -> TensorSpec | None:
@@ -106,7 +116,9 @@ class Derived:
             leaves = {derivation.gradients[t].spec.name for t in derivation.gradients if t is self.program.entry}
             if self.entry is not None and not entry_owned:
                 leaves.add(self.entry.name)
-            drafts = [*(self._gather("backward") if gather else []), *derivation.backward, *self._reductions()]
+            casts = [again(draft) for draft in self.recasts]
+            gathered = self._gather("backward") if gather else []
+            drafts = [*gathered, *casts, *derivation.backward, *self._reductions()]
             self._blocks[key] = finish(
                 self.program.path,
                 drafts,

@@ -261,7 +261,8 @@ def _project(tokens: int | None, built: Built, flops: Flops, time: TimePart, clu
     days = steps * time.seconds / 86400
     published = days * time.published.ratio if time.published else None
     flops_of_all = flops.total * cluster.n_devices * steps
-    return Project(tokens, steps, flops_of_all, days, days * 24 * cluster.n_devices, published)
+    model = flops.model * cluster.n_devices * steps
+    return Project(tokens, steps, flops_of_all, model, days, days * 24 * cluster.n_devices, published)
 
 
 def step_ledger(model: Architecture, plan: Plan, n_devices: int = 1) -> Ledger:

@@ -182,6 +182,7 @@ class Project(msgspec.Struct, frozen=True):
     tokens: int
     steps: int
     flops: int
+    model_flops: int
     days: float
     device_hours: float
     published_days: float | None

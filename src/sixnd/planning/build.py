@@ -121,14 +121,14 @@ def _programs(model: Architecture, work: Workload) -> _Programs:
 
 
 def _labels(layers: list[Layer]) -> dict[Layer, str]:
-    """Name each distinct layer by what sets it apart: layers, layers.experts, layers.window-4096."""
+    """Name each distinct layer by what sets it apart: layers, layers.moe, layers.window-4096."""
     several_kinds = len({type(layer.feed_forward) for layer in layers}) > 1
     several_windows = len({layer.window for layer in layers}) > 1
     labels: dict[Layer, str] = {}
     for layer in layers:
         words = ["layers"]
         if several_kinds:
-            words.append("experts" if isinstance(layer.feed_forward, Experts) else "dense")
+            words.append("moe" if isinstance(layer.feed_forward, Experts) else "dense")
         if several_windows:
             words.append(f"window-{layer.window}" if layer.window else "global")
         label = ".".join(words)

@@ -19,6 +19,7 @@ DEFAULT_CONTEXT = 8192
 LONGEST = 10**9
 LARGEST_BATCH = 10**9
 MOST_TOKENS = 10**18
+MOST_ROUNDING = 0.1
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -60,6 +61,8 @@ def read_choices(
     sharding = _shard(shard, n_devices, work, notes)
     if global_batch is not None:
         within("--global-batch", global_batch, MOST_TOKENS)
+        if accumulation != 1:
+            raise UsageError("--global-batch sets the accumulation: give one of the two")
         accumulation = _accumulation(global_batch, batch * context * n_devices, notes)
     if work != "train" and accumulation != 1:
         raise UsageError("--accumulation is for training: prefill and decode have no optimizer step")
@@ -137,10 +140,9 @@ def check_engine(machine: Machine, plan: Plan) -> None:
 def runs(machine: Machine, engine: str) -> bool:
     """Whether a machine has an engine for a format."""
     try:
-        peak(machine, engine)
+        return not peak(machine, engine).note  # another engine in its place is not the same policy
     except InputError:
         return False
-    return True
 
 
 def check_mesh(mesh: str | Mapping[str, int] | None, n_devices: int) -> None:
@@ -175,6 +177,7 @@ def _shard(shard: str | None, n_devices: int, phase: WorkPhase, notes: list[str]
         return "none"
     if shard is None:
         return "zero3" if n_devices > 1 else "none"
+    shard = "zero3" if str(shard).lower() == "fsdp" else shard
     chosen = cast(Shard, one_of("--shard", shard, get_args(Shard)))
     if n_devices == 1 and chosen != "none":
         notes.append(f"--shard {chosen} has nothing to share on one device")
@@ -186,6 +189,11 @@ def _accumulation(global_batch: int, tokens: int, notes: list[str]) -> int:
     if global_batch < tokens:
         raise UsageError(f"--global-batch {global_batch} tokens is less than one micro-batch on every device: {tokens}")
     times = max(1, round(global_batch / tokens))
+    if abs(times * tokens - global_batch) > MOST_ROUNDING * global_batch:
+        raise UsageError(
+            f"--global-batch {global_batch} is no multiple of the {tokens} tokens of one micro-batch on every device; "
+            f"near it are {global_batch // tokens * tokens} and {(global_batch // tokens + 1) * tokens}"
+        )
     if times * tokens != global_batch:
         notes.append(f"--global-batch {global_batch} is not a multiple of {tokens} tokens: taken as {times * tokens}")
     return times

@@ -27,6 +27,11 @@ TRANSCENDENTAL_FLOPS = 12
 _OVERLAPPED = (".parameters", ".gradients")
 
 
+def overlapped(path: str) -> bool:
+    """Whether an op is a gather of parameters or a reduction of gradients, which run beside computation."""
+    return path.endswith(_OVERLAPPED)
+
+
 class Price(msgspec.Struct, frozen=True):
     """One op's times, all its repetitions together. `seconds` is the estimate without what is hidden."""
 
@@ -40,7 +45,7 @@ class Price(msgspec.Struct, frozen=True):
     @property
     def overlaps(self) -> bool:
         """Whether it is communication that runs beside computation."""
-        return self.op.collective is not None and self.op.path.endswith(_OVERLAPPED)
+        return self.op.collective is not None and overlapped(self.op.path)
 
 
 class Estimate(msgspec.Struct, frozen=True):

@@ -198,6 +198,6 @@ def scaled(like: Architecture, n_layers: int) -> Architecture:
         else replace(ff, d_ff=grown)
     )
     new = replace(layer, attention=attention, feed_forward=feed_forward)
-    return replace(
-        like, name=f"{like.name} scaled", d_model=like.d_model * heads // old.heads, layers=(new,) * n_layers
-    )
+    width = like.d_model * heads // old.heads
+    embedding = max(1, like.d_embedding * heads // old.heads) if like.d_embedding else 0
+    return replace(like, name=f"{like.name} scaled", d_model=width, d_embedding=embedding, layers=(new,) * n_layers)

@@ -14,7 +14,8 @@ from sixnd.units import format_bytes, format_percent, format_seconds
 
 def assumed(built: Built, cluster: Cluster, estimated: Estimate) -> tuple[str, ...]:
     """The assumptions that shaped this answer."""
-    return (*built.model.notes, *_work(built), *_memory(built), *_time(built, cluster, estimated))
+    alias = (cluster.machine.alias_note,) if cluster.machine.alias_note else ()
+    return (*built.model.notes, *alias, *_work(built), *_memory(built), *_time(built, cluster, estimated))
 
 
 def above_peak(time: TimePart) -> tuple[str, ...]:

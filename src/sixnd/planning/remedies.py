@@ -2,7 +2,8 @@
 
 Changes are ranked by what they cost: first those on the same devices (choices that cost no FLOPs, a smaller
 micro-batch with as much more accumulation, recomputation, then state in fewer bytes), then the fewest more devices;
-what shortens the sequences comes last, because it trains on something else. A change that another one is no dearer
+shorter sequences, which train on something else, and many times the
+devices come last. A change that another one is no dearer
 than in any respect is left out. Each is worked out with the same ledger as the account itself.
 """
 
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import product
 
 from sixnd.machines import Cluster
 from sixnd.models.architecture import Architecture
@@ -20,7 +22,8 @@ from sixnd.planning.memory import fits
 
 MOST_DEVICES = 65536
 MOST_REMEDIES = 5
-Rank = tuple[bool, int, bool, float]  # shorter sequences, devices, other numerics, extra FLOPs
+MANY_TIMES = 8
+Rank = tuple[bool, int, bool, float]  # drastic (shorter, many more devices), devices, other numerics, extra FLOPs
 Candidate = tuple[str, str, Plan, Cluster]
 
 
@@ -33,7 +36,8 @@ def find_remedies(model: Architecture, plan: Plan, cluster: Cluster) -> tuple[Re
         if ok:
             extra = _flops(model, tried, where) / base - 1
             numerics = (tried.optimizer, tried.precision) != (plan.optimizer, plan.precision)
-            rank = (tried.seq < plan.seq, where.n_devices, numerics, extra)
+            drastic = tried.seq < plan.seq or where.n_devices > MANY_TIMES * cluster.n_devices
+            rank = (drastic, where.n_devices, numerics, extra)
             found.append((rank, Remedy(change, options, device, extra, where.n_devices)))
     found.sort(key=lambda pair: pair[0])
     kept = [pair for i, pair in enumerate(found) if not any(_no_dearer(found[j][0], pair[0]) for j in range(i))]
@@ -74,67 +78,101 @@ def _candidates(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[C
     if plan.phase != "train":
         yield from _inference_candidates(model, plan, cluster)
         return
-    yield from _free(plan, cluster)
-    yield from _smaller_batch(model, plan, cluster)
+    yield from _same_devices(model, plan, cluster)
     full = replace(plan, recompute=Recompute("full"))
-    if plan.recompute.policy in ("none", "selective"):
-        if plan.attention == "math":
-            yield (
-                "recompute the attention core",
-                "--recompute selective",
-                replace(plan, recompute=Recompute("selective")),
-                cluster,
-            )
-        yield "recompute every block", "--recompute full", full, cluster
-        one = replace(full, micro_batch=1, accumulation=plan.accumulation * plan.micro_batch)
-        if plan.micro_batch > 1:
-            yield (
-                "micro-batch 1 and recompute every block",
-                f"--batch 1 --accumulation {one.accumulation} --recompute full",
-                one,
-                cluster,
-            )
-    if plan.optimizer in ("adam", "adamw"):
-        yield "eight-bit optimizer state", "--optimizer adam8bit", replace(plan, optimizer="adam8bit"), cluster
     yield from _more_devices(model, plan, cluster, "", plan)
     if plan.recompute.policy != "full":
         yield from _more_devices(model, plan, cluster, " with full recompute", full)
-    if plan.recompute.policy != "full" and not fits(model, full, cluster)[0]:
-        yield from _shorter(model, full, cluster, " with full recompute", " --recompute full")
     yield from _shorter(model, plan, cluster, "", "")
 
 
-def _free(plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
-    """Choices that cost no FLOPs: a fused kernel, the state shared out."""
+Choice = tuple[str, str, dict[str, object]]  # in words, as options, as fields of the plan
+
+
+def _same_devices(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
+    """Every combination of choices on the same devices, those with fewest changes first.
+
+    The strongest combination is tried before all others: where it does not fit, none does.
+    """
+    groups = [_kernel_choices(plan), _shard_choices(plan, cluster), _recompute_choices(plan), _state_choices(plan)]
+    strongest = _chosen(plan, [group[-1] for group in groups if group])
+    if not fits(model, replace(strongest, micro_batch=1), cluster)[0]:
+        return
+    smaller = plan.micro_batch == 1  # whether a smaller micro-batch has been found, or there is none
+    for combination in sorted(product(*([None, *group] for group in groups)), key=lambda c: len(c) - c.count(None)):
+        choices = [choice for choice in combination if choice is not None]
+        tried = _chosen(plan, choices)
+        words, options = [choice[0] for choice in choices], [choice[1] for choice in choices]
+        if choices:
+            yield " and ".join(words), " ".join(options), tried, cluster
+        if not smaller:
+            found = list(_smaller_batch(model, tried, cluster, words, options))
+            smaller = bool(found)
+            yield from found
+
+
+def _chosen(plan: Plan, choices: list[Choice]) -> Plan:
+    for _, _, fields in choices:
+        plan = replace(plan, **fields)  # type: ignore[arg-type]
+    return plan
+
+
+def _kernel_choices(plan: Plan) -> list[Choice]:
+    """A fused attention kernel, a fused optimizer: these cost nothing."""
+    found: list[Choice] = []
     if plan.attention == "math":
-        yield "use flash attention", "--attention flash", replace(plan, attention="flash"), cluster
+        found.append(("flash attention", "--attention flash", {"attention": "flash"}))
     if plan.foreach:
-        yield "use the fused optimizer", "without --foreach", replace(plan, foreach=False), cluster
-    if cluster.n_devices > 1 and plan.shard != "zero3":
-        yield (
-            "share parameters, gradients and state out (ZeRO-3)",
-            "--shard zero3",
-            replace(plan, shard="zero3"),
-            cluster,
-        )
+        found.append(("the fused optimizer", "without --foreach", {"foreach": False}))
+    return found
 
 
-def _smaller_batch(model: Architecture, plan: Plan, cluster: Cluster) -> Iterator[Candidate]:
+def _shard_choices(plan: Plan, cluster: Cluster) -> list[Choice]:
+    """More of the state shared out than now, the least first."""
+    levels = ["none", "ddp", "zero1", "zero2", "zero3"]
+    if cluster.n_devices == 1:
+        return []
+    stronger = [level for level in levels[2:] if levels.index(level) > levels.index(plan.shard)]
+    return [
+        (f"share out by {level.replace('zero', 'ZeRO-')}", f"--shard {level}", {"shard": level}) for level in stronger
+    ]
+
+
+def _recompute_choices(plan: Plan) -> list[Choice]:
+    found: list[Choice] = []
+    if plan.recompute.policy == "none" and plan.attention == "math":
+        only = Recompute("selective")
+        found.append(("recompute the attention core", "--recompute selective", {"recompute": only}))
+    if plan.recompute.policy in ("none", "selective"):
+        found.append(("recompute every block", "--recompute full", {"recompute": Recompute("full")}))
+    return found
+
+
+def _state_choices(plan: Plan) -> list[Choice]:
+    if plan.optimizer not in ("adam", "adamw"):
+        return []
+    return [("eight-bit optimizer state", "--optimizer adam8bit", {"optimizer": "adam8bit"})]
+
+
+def _smaller_batch(
+    model: Architecture, plan: Plan, cluster: Cluster, words: list[str], options: list[str]
+) -> Iterator[Candidate]:
     """The largest micro-batch that fits, with accumulation making up for it."""
-    if plan.micro_batch == 1 or not fits(model, replace(plan, micro_batch=1), cluster)[0]:
+    if fits(model, plan, cluster)[0] or not fits(model, replace(plan, micro_batch=1), cluster)[0]:
         return
     batch = largest(lambda n: fits(model, replace(plan, micro_batch=n), cluster)[0], 1, plan.micro_batch - 1)
     while plan.micro_batch % batch:
         batch -= 1
     times = plan.accumulation * plan.micro_batch // batch
-    smaller = replace(plan, micro_batch=batch, accumulation=times)
-    yield f"micro-batch {batch}, accumulated {times} times", f"--batch {batch} --accumulation {times}", smaller, cluster
+    change = " and ".join([*words, f"micro-batch {batch}, accumulated {times} times"])
+    option = " ".join([*options, f"--batch {batch} --accumulation {times}"])
+    yield change, option, replace(plan, micro_batch=batch, accumulation=times), cluster
 
 
 def _more_devices(model: Architecture, plan: Plan, cluster: Cluster, words: str, changed: Plan) -> Iterator[Candidate]:
     """The fewest devices, doubling, over which ZeRO-3 makes it fit."""
     shared = replace(changed, shard="zero3")
-    if changed is not plan and fits(model, changed, cluster)[0]:
+    if fits(model, replace(shared, micro_batch=1) if cluster.n_devices > 1 else changed, cluster)[0]:
         return  # it fits without more devices
     if not fits(model, shared, Cluster(cluster.machine, MOST_DEVICES))[0]:
         return  # what one device has of its own is too much already

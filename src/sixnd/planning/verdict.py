@@ -24,7 +24,8 @@ def verdict(account: Account) -> str:
         )
     head = f"{what} {account.model.name} on {where} does not fit: it needs {needs}{each}."
     if not account.remedies:
-        return f"{head} No change of this plan was found that makes it fit."
+        serve = "" if work.phase == "train" else " Splitting one copy over several devices is not accounted for yet."
+        return f"{head} No change of this plan was found that makes it fit.{serve}"
     first = account.remedies[0]
     return f"{head} Smallest change: {first.change} ({first.options})."
 

@@ -6,11 +6,13 @@ from msgspec.structs import asdict
 
 from sixnd.ledger import CATEGORIES
 from sixnd.planning.answers import Account, Operation, Project, Published, Room
+from sixnd.planning.estimate import overlapped
 from sixnd.planning.experience import ANY
 from sixnd.planning.explain import explained
 from sixnd.reporting.report import Column, Report, Table
 from sixnd.units import (
     format_bytes,
+    format_bytes_per_second,
     format_count,
     format_flop_per_second,
     format_flops,
@@ -71,7 +73,8 @@ def _project(project: Project) -> str:
     slower = f" ({project.published_days:,.1f} as published runs went)" if project.published_days else ""
     return (
         f"{format_count(project.tokens)} tokens in {project.steps:,} steps: {project.days:,.1f} days{slower}, "
-        f"{project.device_hours:,.0f} device-hours, {format_flops(project.flops)}"
+        f"{project.device_hours:,.0f} device-hours, {format_flops(project.flops)} executed, "
+        f"{format_flops(project.model_flops)} of them the model's"
     )
 
 
@@ -79,11 +82,19 @@ def _room(account: Account, room: Room) -> str:
     """The largest micro-batch and the longest sequence, each with the other as asked."""
     batch = f"--batch {room.batch} at this sequence" if room.batch > account.workload.batch else "no larger micro-batch"
     seq = f"--seq {room.seq} at this batch" if room.seq > account.workload.seq else "no longer sequence"
+    if room.seq > account.built.model.max_positions:
+        seq += f" (its context is {account.built.model.max_positions:,})"
     return f"{batch}; {seq}"
 
 
 def _shard(account: Account) -> str:
-    return f", {account.workload.shard}" if account.workload.devices > 1 else ""
+    machine, devices = account.cluster.machine, account.workload.devices
+    if devices == 1:
+        return ""
+    links = [machine.intra_node] if machine.intra_node and machine.devices_per_node > 1 else []
+    links += [machine.inter_node] if machine.inter_node and devices > machine.devices_per_node else []
+    rates = "; ".join(f"{link.name}: {format_bytes_per_second(link.bytes_per_second)} a device" for link in links)
+    return f", {account.workload.shard}" + (f"; {rates}" if rates else "")
 
 
 def _step(account: Account) -> str:
@@ -107,7 +118,8 @@ def _flops_table(account: Account) -> Table:
     for name in ("forward", "backward", "recompute", "optimizer"):
         part = getattr(flops, name)
         if part.matrix or part.vector:
-            rows.append((name, format_flops(part.matrix), format_flops(part.matrix_causal), format_flops(part.vector)))
+            label = "recompute (scores of flash)" if name == "recompute" and _only_scores(account) else name
+            rows.append((label, format_flops(part.matrix), format_flops(part.matrix_causal), format_flops(part.vector)))
     ratio = (
         f"{flops.model / flops.six_n_d:.3f} x {'6ND' if account.workload.phase == 'train' else '2ND'}"
         if flops.six_n_d
@@ -115,6 +127,11 @@ def _flops_table(account: Account) -> Table:
     )
     rows.append(("model (what MFU divides)", format_flops(flops.model), ratio, ""))
     return Table("FLOPs", columns, tuple(rows))
+
+
+def _only_scores(account: Account) -> bool:
+    """Without a recompute policy, what backward makes again are the scores that flash attention does not store."""
+    return account.workload.recompute == "none"
 
 
 def _memory_table(account: Account) -> Table:
@@ -220,17 +237,22 @@ def _operations_table(account: Account, every: bool) -> Table:
         Column("time", "right"),
         Column("bound"),
     )
-    total = sum(o.seconds for o in account.operations) or 1.0
-    shown, left = sum(o.seconds for o in ordered), len(account.operations) - len(ordered)
+    total = account.time.seconds or 1.0
+    shown, left = sum(map(_in_the_step, ordered)), len(account.operations) - len(ordered)
     more = f"; {left} more in --json and --explain" if left else ""
     return Table(
         "operations",
         columns,
         tuple(map(_operation_row, ordered)),
-        tuple(o.seconds / total for o in ordered),
-        f"{format_percent(shown / total)} of the time{more}",
+        tuple(_in_the_step(o) / total for o in ordered),
+        f"{format_percent(shown / total)} of the step{more}",
         tuple(map(asdict, ordered)),
     )
+
+
+def _in_the_step(o: Operation) -> float:
+    """Seconds that an operation adds to the step: communication beside computation adds none by itself."""
+    return 0.0 if overlapped(o.path) else o.seconds
 
 
 def _operation_row(o: Operation) -> tuple[str, ...]:
@@ -242,7 +264,7 @@ def _operation_row(o: Operation) -> tuple[str, ...]:
         format_bytes(o.bytes),
         format_intensity(o.intensity) if o.flops else "-",
         format_seconds(o.seconds),
-        o.bound,
+        f"{o.bound}, overlapped" if overlapped(o.path) else o.bound,
     )
 
 

@@ -84,7 +84,7 @@ def model_operations(
 def account_points(answer: Account) -> tuple[Point, ...]:
     """The operations of an account that take most of its time."""
     counted = [o for o in answer.operations if o.flops and o.bytes]
-    total = sum(o.seconds for o in answer.operations) or 1.0
+    total = answer.time.seconds or 1.0
     longest = sorted(counted, key=lambda o: -o.seconds)[:MOST_OPERATIONS]
     return tuple(Point(o.path, o.phase, o.flops, o.bytes, o.seconds / total) for o in longest)
 
@@ -119,6 +119,7 @@ def roofline_report(machines: Sequence[Machine], points: Sequence[Point], model:
         (_machine_table(machines), Table(f"Roofline: {about}", columns, rows, tuple(p.share for p in points))),
         (
             "ideal: time is max(FLOPs / peak, bytes / bandwidth), with perfect overlap (Williams et al. 2009)",
+            "attention counts every pair; `sixnd account` prices flash attention by the pairs that are let through",
             "a transcendental counts as several vector FLOPs here, as in `sixnd account`",
         ),
         data={
