@@ -82,12 +82,7 @@ def _complaint(name: str, key: str) -> str:
         return f"machine {shown} could be any of {_listed(several)}: choose one"
     spelled = [each for machine in all_machines() for each in (machine.name, *machine.short_for)]
     close = near_miss(name[:_LONGEST_SHOWN].strip().replace(" ", "-"), spelled)
-    return f"machine {shown} is not known: {_hint(known, close)}"
-
-
-def _hint(known: list[str], close: str) -> str:
-    """The near miss where there is one; eighty names would bury it."""
-    return close.removeprefix("; ") if close else f"`sixnd machines` lists the {len(known)} that are"
+    return f"machine {shown} is not known: expected one of {_listed(known)}{close}"
 
 
 def _listed(names: list[str]) -> str:
