@@ -70,7 +70,9 @@ def _with_figures(answer: Account, report: Report, plot: Path | None, page: bool
     from sixnd.reporting.roofline_report import account_points, roofline_figure
 
     title = f"{answer.model.name} on {answer.workload.devices} x {answer.workload.on}: memory of a device over the step"
-    memory = figures.memory_timeline(tuple(answer.ledger.timeline()), answer.memory.capacity_bytes, title)
+    held = answer.memory
+    room = held.capacity_bytes - (held.device_bytes - held.peak_bytes)  # fragments and the context take the rest
+    memory = figures.memory_timeline(tuple(answer.ledger.timeline()), room, title, "room for tensors")
     roof = roofline_figure(
         (answer.cluster.machine,), account_points(answer), f"{answer.model.name}: roofline of a step"
     )

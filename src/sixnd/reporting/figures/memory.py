@@ -42,7 +42,9 @@ class Band:
     stop: int
 
 
-def memory_timeline(samples: Iterable[Sample], capacity_bytes: int | None, title: str) -> Figure:
+def memory_timeline(
+    samples: Iterable[Sample], capacity_bytes: int | None, title: str, capacity_is: str = "capacity"
+) -> Figure:
     """Draw what is alive at each operation of a step (`Ledger.timeline`), its peak, and the device's capacity.
 
     Raises `MissingDependencyError` without matplotlib, `ValueError` where there is no sample.
@@ -57,7 +59,7 @@ def memory_timeline(samples: Iterable[Sample], capacity_bytes: int | None, title
         shown = _stack(axes, told)
         top = _limits(axes, len(told), sum(told[peak].levels), capacity_bytes)
         _phases(axes, bands(told), len(told))
-        _capacity(axes, capacity_bytes, top, left=peak > len(told) / 2)
+        _capacity(axes, capacity_bytes, capacity_is, top, left=peak > len(told) / 2)
         _peak(axes, told[peak], peak / len(told), peak)
         _legend(figure, axes, told[peak], shown)
         figure.text(0.085, 0.94, plain(title), fontsize=LARGE, fontweight="bold", va="bottom")
@@ -173,7 +175,7 @@ def _too_narrow(band: Band, n: int) -> bool:
     return (band.stop - band.start) / n < 0.013 * len(band.phase)
 
 
-def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) -> None:
+def _capacity(axes: Axes, capacity_bytes: int | None, capacity_is: str, top: float, left: bool) -> None:
     if capacity_bytes is None:
         return
     place, align = (0.01, "left") if left else (0.99, "right")
@@ -181,7 +183,7 @@ def _capacity(axes: Axes, capacity_bytes: int | None, top: float, left: bool) ->
     if not far:
         axes.axhline(capacity_bytes, color=WARNING, linewidth=1.6, linestyle=(0, (5, 2)))
     axes.annotate(
-        f"capacity {format_bytes(capacity_bytes)}{', far above' if far else ''}",
+        f"{capacity_is} {format_bytes(capacity_bytes)}{', far above' if far else ''}",
         (place, 0.97 if far else capacity_bytes),
         (0, 0 if far else 4),
         xycoords="axes fraction" if far else axes.get_yaxis_transform(),
