@@ -152,3 +152,12 @@ def test_narrowed_copies_of_gathered_weights_are_let_go(precision):
     """Under ZeRO-3 no device may be left with a narrow copy of the whole model."""
     answer = account("llama-3-8b", on="8xh100", seq=128, precision=precision, advise=False)
     assert answer.memory.maxima["temporaries"] < answer.model.params.total // 8
+
+
+def test_eager_attention_keeps_its_softmax_in_float32():
+    """Six bytes a score (the wide weights and the narrow copy that the values read) instead of two."""
+    options = {"on": "h100", "seq": 1024, "attention": "math", "advise": False}
+    fused, eager = (account("opt-125m", kernels=kernels, **options) for kernels in ("fused", "eager"))
+    scores = 12 * 12 * 1024 * 1024  # layers, heads, pairs
+    extra = eager.memory.maxima["activations"] - fused.memory.maxima["activations"]
+    assert 4 * scores <= extra <= 4.4 * scores  # and little else: the scores of one layer while they are widened

@@ -210,11 +210,21 @@ def _core(p: Program, model: Architecture, layer: Layer, q: Tensor, k: Tensor, v
     scores = p.apply(kinds.CONTRACT, "attention.scores", to_scores, q, k, mask=mask)
     if layer.attention.softcap:
         scores = p.apply(kinds.SOFTCAP, "attention.softcap", _same(_SCORES), scores)
-    weights = p.apply(kinds.SOFTMAX, "attention.softmax", _same(_SCORES), scores)
+    weights = _softmax(p, scores)
     if model.attention_dropout and work.trains:
         weights = _dropout(p, "attention.weights_dropout", weights, _SCORES)
     to_values = "batch kv group query key, batch key kv d_value -> batch query kv group d_value"
     return p.apply(kinds.CONTRACT, "attention.values", to_values, weights, v, mask=mask)
+
+
+def _softmax(p: Program, scores: Tensor) -> Tensor:
+    """Over the keys; uncompiled PyTorch models widen the scores to float32 for it and narrow the weights again."""
+    wide = get_format("float32")
+    if p.numerics.fused or scores.format == wide:
+        return p.apply(kinds.SOFTMAX, "attention.softmax", _same(_SCORES), scores)
+    scores = p.apply(kinds.CAST, "attention.scores.float32", _same(_SCORES), scores, format=wide)
+    weights = p.apply(kinds.SOFTMAX, "attention.softmax", _same(_SCORES), scores, format=wide)
+    return p.apply(kinds.CAST, "attention.softmax.narrowed", _same(_SCORES), weights)
 
 
 def _qkv(p: Program, model: Architecture, layer: Layer, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
