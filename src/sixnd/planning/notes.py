@@ -73,7 +73,7 @@ def _work(built: Built) -> list[str]:
 
 def _kernels(plan: Plan) -> str:
     if plan.kernels == "eager":
-        return "kernels eager: norms and softmax in float32, gates in two kernels, each keeping its own, as in plain PyTorch"
+        return "kernels eager: norms and softmax in float32, gates in two kernels, each keeping its own inputs"
     return "kernels fused: a norm and a gated activation are one each; uncompiled PyTorch keeps more (--kernels eager)"
 
 
