@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sixnd.errors import UsageError
-from sixnd.formats import Format, bits_per_value, format_names, get_format, storage_bytes
+from sixnd.formats import (
+    Format,
+    bits_per_value,
+    encoding_of,
+    format_names,
+    get_format,
+    storage_bytes,
+    tensor_bits,
+)
 
 BITS = {
     "float64": 64,
@@ -18,7 +26,12 @@ BITS = {
     "float16": 16,
     "bfloat16": 16,
     "e4m3": 8,
+    "e4m3-ieee": 8,
+    "e4m3-fnuz": 8,
+    "e4m3b11-fnuz": 8,
     "e5m2": 8,
+    "e5m2-fnuz": 8,
+    "e3m4": 8,
     "e3m2": 6,
     "e2m3": 6,
     "e2m1": 4,
@@ -33,12 +46,16 @@ BITS = {
     "int2": 2,
     "ternary": 2,
     "binary": 1,
+    "int8-mx": 8,
     "mxfp8": Fraction(33, 4),
+    "mxfp8-e5m2": Fraction(33, 4),
     "mxfp6-e2m3": Fraction(25, 4),
     "mxfp6-e3m2": Fraction(25, 4),
     "mxfp4": Fraction(17, 4),
     "mxint8": Fraction(33, 4),
     "nvfp4": Fraction(9, 2),
+    "nvfp4-2d": Fraction(9, 2),
+    "nvfp4-torchao": Fraction(9, 2),
 }
 
 ALIASES = {
@@ -74,6 +91,17 @@ BYTES = [
     ("nvfp4", 17, 18),
 ]
 
+TENSOR_BITS = [
+    ("bf16", (3,), 48),
+    ("bf16", (), 16),
+    ("mxfp4", (10, 40), 10 * 2 * (32 * 4 + 8)),
+    ("mxfp4", (2, 5, 40), 10 * 2 * (32 * 4 + 8)),
+    ("nvfp4", (10, 40), 10 * 3 * (16 * 4 + 8) + 32),
+    ("nvfp4-2d", (10, 40), 10 * 3 * (16 * 4 + 8) + 32),
+    ("int8-tensor", (10, 40), 400 * 8 + 32),
+    ("int8-channel", (10, 40), 400 * 8 + 10 * 32),
+]
+
 formats = st.sampled_from([get_format(name) for name in BITS])
 
 
@@ -96,7 +124,9 @@ def test_every_entry_has_a_source_and_no_unknown_key():
     text = files("sixnd.formats").joinpath("catalogue.toml").read_text(encoding="utf-8")
     for name, entry in tomllib.loads(text).items():
         assert entry["source"], name
-        assert entry.keys() <= {"bits", "block_size", "scale_bits", "aliases", "source", "note"}, name
+        scalar = {"bits", "float", "integer"}
+        scaled = {"element", "block_size", "scale", "rule", "tile", "tensor_scale"}
+        assert entry.keys() <= {"aliases", "source", "note"} | (scaled if "element" in entry else scalar), name
 
 
 def test_no_alias_names_two_formats():
@@ -144,3 +174,30 @@ def test_a_scale_for_every_value_is_counted():
 def test_sizes_that_no_format_has_are_refused(sizes):
     with pytest.raises(UsageError, match="'odd'"):
         Format("odd", *sizes)
+
+
+@pytest.mark.parametrize(("name", "shape", "expected"), TENSOR_BITS)
+def test_tensor_bits(name, shape, expected):
+    assert tensor_bits(get_format(name), shape) == expected
+
+
+@pytest.mark.parametrize("ending", ["floor", "ceil", "rceil", "even"])
+@pytest.mark.parametrize("name", ["mxfp8", "mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp4", "mxint8"])
+def test_an_ending_names_the_rule_of_the_scales(name, ending):
+    plain, other = get_format(name), get_format(f"{name}-{ending}")
+    assert other.scaling.rule == ending
+    assert (other.bits, other.block_size, other.scale_bits) == (plain.bits, plain.block_size, plain.scale_bits)
+    assert plain.scaling.rule == "floor"
+
+
+@pytest.mark.parametrize(
+    "name", ["nvfp4-floor", "e4m3-floor", "mxfp4-tensor", "int64-tensor", "e8m0-channel", "-tensor"]
+)
+def test_an_ending_that_means_nothing_is_refused(name):
+    with pytest.raises(UsageError, match="is not known"):
+        get_format(name)
+
+
+def test_what_is_only_stored_is_not_rounded_to():
+    with pytest.raises(UsageError, match=r"int64.* nothing is rounded to it"):
+        encoding_of("int64")
