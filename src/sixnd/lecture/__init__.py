@@ -7,7 +7,7 @@ from sixnd.lecture.claim import Claim
 
 ROOMS = (napkin, lines, roofline, training)
 LATER = {
-    "L05-L08, T6": "formats are stored and counted so far, not yet rounded to; nothing draws their blocks",
+    "L05-L08, T6": "values are rounded to formats, and no row or picture shows it yet",
     "L13, T1, T3": "nothing is measured or calibrated yet, so no prediction is held against a clock",
     "L22, L24": "there is no trainer yet, and gradients are counted and not computed",
     "L26": "there are no scaling laws yet: they need small training runs",
