@@ -32,7 +32,7 @@ import numpy as np
 
 from sixnd.formats.encoding import Encoding, Float
 from sixnd.formats.record import Format, Rule, encoding_of
-from sixnd.formats.rounding import CHUNK, Array, Rounder
+from sixnd.formats.rounding import CHUNK, Array, Rounder, power_of_two
 
 FLOAT32_MAX = np.finfo(np.float32).max
 MAGNITUDE = np.uint32(0x7FFFFFFF)
@@ -88,12 +88,7 @@ def mx_exponents(largest: Array, element: Encoding, rule: Rule) -> Array:
 def mx_scales(largest: Array, element: Encoding, rule: Rule) -> Scales:
     """The scales of MX blocks: 2^-E and 2^E, both exact in float32."""
     exponents = mx_exponents(np.minimum(largest, FLOAT32_MAX), element, rule)
-    return Scales(_power_of_two(-exponents), _power_of_two(exponents))
-
-
-def _power_of_two(exponents: Array) -> Array:
-    """2^E in float32: by way of float64, whose exponent field holds every E as a normal number."""
-    return ((exponents + 1023) << 52).view(np.float64).astype(np.float32)
+    return Scales(power_of_two(-exponents).astype(np.float32), power_of_two(exponents).astype(np.float32))
 
 
 def nvfp4_scales(largest: Array, tensor_largest: float, element: Encoding, rounder: Rounder) -> Scales:

@@ -156,6 +156,7 @@ class Quantizer:
         self.by_row, self.by_tensor = over == "channel", over == "tensor"
         self.lacks_nan = bool(over) or not self.encoding.has_nan
         self.tally = tally
+        self.saturates = saturates_from(self.encoding, symmetric=bool(over)) if tally else (-inf, inf)
         self.n_saturated = 0
         self.magnitude = np.empty(0, np.float32)
 
@@ -258,7 +259,7 @@ class Quantizer:
             self._count_saturated(scaled)
 
     def _count_saturated(self, scaled: Array) -> None:
-        low, high = saturates_from(self.encoding, symmetric=self.blocks is not None)
+        low, high = self.saturates
         self.n_saturated += int(np.count_nonzero((scaled >= high) | (scaled <= low)))
 
     def _refuse_nan(self, values: Array) -> None:

@@ -186,7 +186,7 @@ class Rounder:
         finite = np.isfinite(x)
         power = np.where(finite, exponent - (mantissa < 0.75), 0)
         power = np.clip(power, encoding.least_exponent, int(np.log2(encoding.largest)) + 1)
-        y = np.ldexp(np.ones((), self.dtype), power) if self.dtype == np.float64 else _power_of_two(power)
+        y = power_of_two(power).astype(self.dtype)
         y = np.where(np.isposinf(x), np.inf, y)
         if self.overflow == "saturate":
             y = np.minimum(y, self.dtype.type(encoding.largest))
@@ -195,7 +195,6 @@ class Rounder:
         np.copyto(out, np.where(x > 0, y, np.nan))
 
 
-def _power_of_two(exponent: Array) -> Array:
-    """2^exponent in float32, infinite past its range."""
-    with np.errstate(over="ignore"):
-        return np.ldexp(np.ones((), np.float32), exponent)
+def power_of_two(exponents: Array) -> Array:
+    """2^E in float64, whose exponent field holds every E of float32 as a normal number."""
+    return ((exponents.astype(np.int64) + 1023) << 52).view(np.float64)
